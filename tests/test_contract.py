@@ -42,10 +42,10 @@ class TestObserved:
     def test_annotations_say_nothing_of_a_field_unless_told(self):
         assert not Observed(NOW).word(Deployment, "web", "spec", "replicas")
 
-    def test_claimable_objects_are_found_like_children(self):
+    def test_contributable_objects_are_found_like_children(self):
         one = Deployment({"metadata": {"name": "web"}})
 
-        assert Observed(NOW, claimable=(one,)).child(Deployment, "web") is one
+        assert Observed(NOW, contributable=(one,)).child(Deployment, "web") is one
 
 
 class TestDesired:

@@ -6,7 +6,7 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   (`View`s such as `Deployment`) and what it relates to (`Relation`).
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`), the
   `Status` and the Events (`Notice`).
-- `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
+- `Contribution` sets fields of an object that is not owned; `ContributesTo` says of which.
 - `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
   are created.
 - `waits_for` says what a Deployment still lacks, `why_stuck` whether waiting helps, `missing_port`
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hedgerow.contract import (
         Apply,
         BuiltIn,
-        Claim,
-        Claimable,
+        ContributesTo,
+        Contribution,
         Controller,
         ControllerOptions,
         Create,
@@ -120,13 +120,13 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column",
-    "Condition", "ConfigMap", "Controller", "ControllerOptions", "Create", "CustomResource",
-    "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
-    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
-    "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
-    "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
-    "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "CONFINED", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column", "Condition",
+    "ConfigMap", "ContributesTo", "Contribution", "Controller", "ControllerOptions", "Create",
+    "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError",
+    "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
+    "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Service",
+    "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "applied", "condition", "degraded", "digest", "extract", "fixed", "held_items",
     "holders", "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port",
     "named_after", "named_by", "printable", "quantity", "read_json", "ready", "replicas_of",
@@ -136,7 +136,7 @@ __all__ = [
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "BuiltIn", "Claim", "Claimable", "Controller", "ControllerOptions",
+        "Apply", "BuiltIn", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
         "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
         "Word",
     ),

@@ -168,10 +168,10 @@ def check(controller: Controller[Any]) -> None:
             f"the controller {name} is for {api.kind}, which is custom: leave `built_in` out, it is"
             " for a resource of Kubernetes's own kinds"
         )
-    for kind, fields in controller.claimed.items():
-        if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:
+    for kind, fields in controller.contributed.items():
+        if odd := [".".join(path) for path in fields if not _may_be_contributed(path)]:
             raise RegistrationError(
-                f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}"
+                f"the controller {name} may not contribute {', '.join(odd)} to {kind.kind}"
             )
     if not controller.is_custom and controller.validate:
         raise RegistrationError(
@@ -230,7 +230,7 @@ def _misspelt(api: ApiResource, known: ApiResource) -> str:
     return ""
 
 
-def _may_be_claimed(path: tuple[str, ...]) -> bool:
+def _may_be_contributed(path: tuple[str, ...]) -> bool:
     """Return whether a field is neither an object's identity nor its status, nor marks it ours."""
     match path:
         case () | ("apiVersion" | "kind" | "status", *_):

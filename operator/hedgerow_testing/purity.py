@@ -46,9 +46,9 @@ def difference(one: Desired, other: Desired) -> str:
 
 
 def _named(desired: Desired) -> dict[str, Any]:
-    """Return the parts of a declaration, children and claims by kind and name."""
+    """Return the parts of a declaration, children and contributions by kind and name."""
     parts = {part.name: getattr(desired, part.name) for part in fields(desired)}
-    for part in ("children", "claims"):
+    for part in ("children", "contributions"):
         for each in parts.pop(part):
             parts[f"{each.kind.api.kind}/{each.name} "] = each
     return parts

@@ -2,7 +2,7 @@
 
 The table follows from the registry: a kind that a new controller writes needs a specimen here. What
 a write would do is known from a dry run of the administrator's: a change that the API server would
-carry out has to be refused to the token, unless a controller claims the field.
+carry out has to be refused to the token, unless a controller contributes the field.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def kinds() -> list[ApiResource]:
     found = {
         api
         for one in REGISTRY.controllers
-        for api in (*(kind.api for kind in one.owns), *one.claimed)
+        for api in (*(kind.api for kind in one.owns), *one.contributed)
     }
     return sorted({*found, EVENTS}, key=lambda api: api.plural)
 
@@ -129,8 +129,8 @@ def some(*plurals: str) -> list[ApiResource]:
     return [api for api in kinds() if api.plural in plurals]
 
 
-def claims() -> list[tuple[Controller[Any], ApiResource]]:
-    return [(one, api) for one in REGISTRY.controllers for api in one.claimed]
+def contributions() -> list[tuple[Controller[Any], ApiResource]]:
+    return [(one, api) for one in REGISTRY.controllers for api in one.contributed]
 
 
 def plural(api: ApiResource) -> str:
@@ -257,14 +257,14 @@ def content(obj: Object) -> Object:
     return {**obj, "metadata": meta}
 
 
-def claimed(api: ApiResource, manager: str, namespace: str) -> set[Path]:
+def contributed(api: ApiResource, manager: str, namespace: str) -> set[Path]:
     """Return the fields that a field manager may write of objects of others there."""
     found: set[Path] = set()
     for one in REGISTRY.controllers:
-        if manager != NAMES.installation.field_manager(one.name) or api not in one.claimed:
+        if manager != NAMES.installation.field_manager(one.name) or api not in one.contributed:
             continue
         if one.built_in.namespace in ("", namespace):
-            found |= set(one.claimed[api])
+            found |= set(one.contributed[api])
             if api == one.resource.api:
                 found.add(("metadata", "annotations", STATUS_ANNOTATION))
     return found
@@ -279,13 +279,13 @@ def refused(reply: Reply, policy: str = POLICY) -> bool:
 
 
 def managers(api: ApiResource) -> list[str]:
-    named = {one.name for one, kind in claims() if kind == api} | {"bluegreen"}
+    named = {one.name for one, kind in contributions() if kind == api} | {"bluegreen"}
     return sorted(map(NAMES.installation.field_manager, named))
 
 
 class TestFields:
     @pytest.mark.parametrize("api", kinds(), ids=plural)
-    def test_none_of_others_but_what_is_claimed(
+    def test_none_of_others_but_what_is_contributed(
         self, admin: Api, token: Api, namespace: str, api: ApiResource
     ):
         """Fact: RBAC and policy together refuse each field of each kind."""
@@ -309,7 +309,7 @@ def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
         tried += 1
         for manager in managers(api):
             reply = patched(token, live, change, manager)
-            if may(path, claimed(api, manager, where)):
+            if may(path, contributed(api, manager, where)):
                 assert reply.ok, (manager, change, reply.body)
             else:
                 assert refused(reply), (manager, change, reply.body)
@@ -317,9 +317,11 @@ def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
 
 
 @pytest.mark.parametrize(
-    ("controller", "api"), claims(), ids=[f"{one.title}: {api.plural}" for one, api in claims()]
+    ("controller", "api"),
+    contributions(),
+    ids=[f"{one.title}: {api.plural}" for one, api in contributions()],
 )
-def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
+def test_what_is_contributed_is_written_by_its_manager_alone_and_with_nothing_else(
     admin: Api, token: Api, namespace: str, controller: Controller[Any], api: ApiResource
 ):
     """Fact: the policy tells field managers of one token apart."""
@@ -328,7 +330,7 @@ def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
     live = admin.apply(specimen(api, where), "helm").must()
     identity = {key: live[key] for key in ("apiVersion", "kind")}
     meta = {"name": "theirs", "namespace": where}
-    own = claimed(api, manager, where)
+    own = contributed(api, manager, where)
     assert own
     for path in own:
         body = {**identity, "metadata": meta}
@@ -349,7 +351,7 @@ def put(obj: Object, path: Path, value: Any) -> None:
     obj[str(path[-1])] = value
 
 
-def test_nothing_is_claimed_beside_too_many_annotations(admin: Api, token: Api, namespace: str):
+def test_nothing_is_contributed_beside_too_many_annotations(admin: Api, token: Api, namespace: str):
     """Fact: the server bounds what a policy reads of annotations."""
     crowded, manager = specimen(Deployment.api, namespace), "hedgerow-stolen-scaler"
     crowded["metadata"]["annotations"] = {f"a{number}": "" for number in range(WIDEST)}

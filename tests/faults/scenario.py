@@ -153,7 +153,7 @@ class Scenario:
         owned = copy.deepcopy({key: value for key, value in live.items() if key != "status"})
         meta = owned["metadata"]
         owned["metadata"] = {key: meta[key] for key in ("name", "annotations") if key in meta}
-        claims = (path for one in self.declared for path in one.built_in.claims)
+        claims = (path for one in self.declared for path in one.built_in.contributes)
         for *path, name in (STATUS, *claims):
             found = owned
             for step in path:

@@ -7,8 +7,8 @@ from typing import ClassVar
 from hedgerow import (
     ApiResource,
     BuiltIn,
-    Claim,
-    Claimable,
+    ContributesTo,
+    Contribution,
     Controller,
     Deployment,
     Desired,
@@ -46,18 +46,18 @@ def target(autoscaler: View) -> Key | None:
 
 
 def compose(workload: Workload, observed: Observed) -> Desired:
-    """Claim the least replicas of the autoscalers, or the replicas where there is none."""
+    """Contribute the least replicas of the autoscalers, or the replicas where there is none."""
     wanted = workload.metadata.annotations.get(WANTED)
     if wanted is None:
         return Desired()
     if not wanted.isdecimal():
         return Desired(status=Status(conditions=stalled("Invalid", f"{WANTED} is no number")))
-    claims = tuple(
-        Claim(Autoscaler, autoscaler.name, {"spec": {"minReplicas": int(wanted)}})
+    contributions = tuple(
+        Contribution(Autoscaler, autoscaler.name, {"spec": {"minReplicas": int(wanted)}})
         for autoscaler in observed.all(Autoscaler)
     )
-    own = Claim(Deployment, workload.metadata.name, {"spec": {"replicas": int(wanted)}})
-    return Desired(claims=claims or (own,))
+    own = Contribution(Deployment, workload.metadata.name, {"spec": {"replicas": int(wanted)}})
+    return Desired(contributions=contributions or (own,))
 
 
 SCALER = Controller(
@@ -65,8 +65,8 @@ SCALER = Controller(
     Workload,
     compose,
     owns=(),
-    claims=(Claimable(Autoscaler, (("spec", "minReplicas"),), of=target),),
-    built_in=BuiltIn(annotation_prefix=WANTED, claims=(("spec", "replicas"),)),
+    contributes=(ContributesTo(Autoscaler, (("spec", "minReplicas"),), of=target),),
+    built_in=BuiltIn(annotation_prefix=WANTED, contributes=(("spec", "replicas"),)),
 )
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from prometheus_client import REGISTRY, Counter, generate_latest
 from hedgerow import (
     ApiResource,
     Apply,
-    Claim,
+    Contribution,
     Controller,
     Create,
     CustomResource,
@@ -258,7 +258,7 @@ WRONG: list[tuple[Any, str]] = [
     (Desired((Keep(ConfigMap, cast("str", None)),)),
      "compose returned NoneType as `children[0].name`, not str"),
     (Desired((Keep(ConfigMap, ""),)), WITHOUT_A_NAME),
-    (Desired(claims=(Claim(ConfigMap, "", {}),)), WITHOUT_A_NAME),
+    (Desired(contributions=(Contribution(ConfigMap, "", {}),)), WITHOUT_A_NAME),
     (Desired((Keep(OtherConfigMap, "hello"),)),
      "compose returned ConfigMap/hello, but `owns` has another class of that kind"),
     (Desired((Apply(Secret, "hello", {}),)),
@@ -309,8 +309,9 @@ ODD_PARTS: list[tuple[dict[str, Any], str]] = [
     ({"events": [Notice("A", ValueError())]}, "ValueError as `events[0].note`, not str"),
     ({"events": [Notice("A", "b", "Error")]}, "`events[0].type`, not 'Normal' or 'Warning'"),
     ({"events": [Notice("A", "b", regarding={})]}, "`events[0].regarding`, not View"),
-    ({"claims": [child()]}, "Apply as `claims[0]`, not Claim"),
-    ({"claims": [Claim(ConfigMap, "a", {}, None)]}, "NoneType as `claims[0].waits`, not str"),
+    ({"contributions": [child()]}, "Apply as `contributions[0]`, not Contribution"),
+    ({"contributions": [Contribution(ConfigMap, "a", {}, None)]},
+     "NoneType as `contributions[0].waits`, not str"),
 ]  # fmt: skip
 NO_JSON: list[tuple[dict[Any, Any], str]] = [
     ({"data": {"a": {1, 2}}}, "set at data.a: fields are of dict"),
@@ -339,7 +340,11 @@ RETURNED: list[tuple[Any, Any]] = [
             Desired(**{place: (part(ConfigMap, "hello", fields),)}),
             Part("ConfigMap/hello with " + told),
         )
-        for place, part in (("children", Apply), ("children", Create), ("claims", Claim))
+        for place, part in (
+            ("children", Apply),
+            ("children", Create),
+            ("contributions", Contribution),
+        )
         for fields, told in NO_JSON
     ),
 ]
@@ -438,7 +443,8 @@ class TestWhatIsRead:
         cluster.pass_time(60)
 
         told = (
-            f"compose reads {named}, but neither `owns`, nor `relates`, nor `claims` has that class"
+            f"compose reads {named}, but neither `owns`, nor `relates`,"
+            " nor `contributes` has that class"
         )
         assert conditions(cluster)["Stalled"] == ("True", "ComposeFailed", told)
         assert cluster.get(CHILD) is None
@@ -533,7 +539,7 @@ class TestNamespaces:
         return Observed(
             datetime(2026, 1, 1, tzinfo=UTC),
             related=(secret("theirs"), secret("ours")),
-            claimable=(secret("others"),),
+            contributable=(secret("others"),),
             namespace="ours",
         )
 

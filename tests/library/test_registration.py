@@ -19,9 +19,9 @@ from hedgerow import (
     ApiResource,
     Apply,
     BuiltIn,
-    Claim,
-    Claimable,
     ConfigMap,
+    ContributesTo,
+    Contribution,
     Controller,
     ControllerOptions,
     Create,
@@ -123,9 +123,9 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "names by text": (changed(child_names={"ConfigMap": ("{}-x",)}),
         f"{NAMED}str as `a key of child_names`, not a class derived from View: write the class"),
     "names as a list": (changed(child_names=[]), f"{NAMED}list as `child_names`, not Mapping"),
-    "a claim of text": (
-        changed(claims=(Claimable(Secret, ("data",)),)),  # type: ignore[arg-type]
-        f"{NAMED}str as `claims[0].fields[0]`, not tuple: write `('data',)`",
+    "a contribution of text": (
+        changed(contributes=(ContributesTo(Secret, ("data",)),)),  # type: ignore[arg-type]
+        f"{NAMED}str as `contributes[0].fields[0]`, not tuple: write `('data',)`",
     ),
     "options without a class": (changed(options=(Option("a", "b"),)),
         f"{NAMED}tuple as `options`, not ControllerOptions"),
@@ -219,14 +219,14 @@ DECLARED = (
     ControllerOptions((), lambda _: GREETER),
     Lag("a", "b", lambda _: None),
     Relation(Secret, of=lambda _: ()),
-    Claimable(Secret, (("data",),)),
+    ContributesTo(Secret, (("data",),)),
 )
 RETURNED = (
     Desired(),
     Apply(ConfigMap, "a", {}),
     Create(ConfigMap, "a", {}),
     Keep(ConfigMap, "a"),
-    Claim(ConfigMap, "a", {}),
+    Contribution(ConfigMap, "a", {}),
     Notice("A", "b"),
 )
 

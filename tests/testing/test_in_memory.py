@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow import Apply, Claim, Controller, Deployment, Desired, View
+from hedgerow import Apply, Contribution, Controller, Deployment, Desired, View
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing import InMemory, SomebodyElse, holders, target
 from hedgerow_testing.audit_log import must_be_unforced_applies, shown
@@ -242,11 +242,11 @@ class TestTheOperator:
         web["metadata"]["annotations"] = {"scaler.example.com/replicas": "3"}
         with pytest.raises(ValueError, match="does not know HorizontalPodAutoscaler"):
             InMemory(SCALER)
-        own = Claim(Deployment, "web", {"spec": {"replicas": 3}})
+        own = Contribution(Deployment, "web", {"spec": {"replicas": 3}})
         alone = Controller(
             "scaler",
             SCALER.resource,
-            lambda _workload, _observed: Desired(claims=(own,)),
+            lambda _workload, _observed: Desired(contributions=(own,)),
             owns=(),
             built_in=SCALER.built_in,
         )

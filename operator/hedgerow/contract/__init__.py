@@ -9,7 +9,7 @@ from hedgerow.contract.controller import BuiltIn, Controller, ControllerOptions,
 from hedgerow.contract.desired import (
     Apply,
     Child,
-    Claim,
+    Contribution,
     Create,
     Desired,
     Keep,
@@ -17,7 +17,7 @@ from hedgerow.contract.desired import (
 )
 from hedgerow.contract.observed import CLOCKS_DIFFER, Observed, Word
 from hedgerow.contract.relations import (
-    Claimable,
+    ContributesTo,
     Fields,
     Key,
     Relation,
@@ -26,7 +26,7 @@ from hedgerow.contract.relations import (
 )
 
 __all__ = [
-    "CLOCKS_DIFFER", "Apply", "BuiltIn", "Child", "Claim", "Claimable", "Controller",
+    "CLOCKS_DIFFER", "Apply", "BuiltIn", "Child", "ContributesTo", "Contribution", "Controller",
     "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key", "Lag", "Notice", "Observed",
     "Option", "Relation", "Word", "namesake", "unreduced",
 ]  # fmt: skip

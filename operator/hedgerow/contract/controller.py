@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract.desired import Create, Desired
     from hedgerow.contract.observed import Observed
-    from hedgerow.contract.relations import Claimable, Fields, Relation
+    from hedgerow.contract.relations import ContributesTo, Fields, Relation
     from hedgerow.validation import FieldError
 
 R = TypeVar("R", bound=Resource)
@@ -27,7 +27,9 @@ R = TypeVar("R", bound=Resource)
 class BuiltIn(CheckedArguments):
     """What a controller says of its resources if they are of a built-in kind of Kubernetes.
 
-        BuiltIn(annotation_prefix="scaler.example.com/", claims=(("spec", "replicas"),))
+        BuiltIn(
+            annotation_prefix="scaler.example.com/", contributes=(("spec", "replicas"),)
+        )
 
     `namespace`, `labels` and `fields` say which objects are watched, by default all; the API server
     selects them, as for a `Relation`. The operator gets rights in that namespace alone.
@@ -35,16 +37,16 @@ class BuiltIn(CheckedArguments):
     With an `annotation_prefix`, only those of them are resources that have an annotation whose key
     begins so, or of which we hold a field. Of all others nothing but metadata is read, and nothing
     is cached. In a cluster, whoever sets such an annotation must be able to patch every kind that
-    the controller claims fields of.
+    the controller contributes to.
 
-    `claims` are the fields that may be claimed of the resource itself.
+    `contributes` are the fields that may be contributed to the resource itself.
     """
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     annotation_prefix: str = ""
-    claims: Fields = ()
+    contributes: Fields = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Controller(CheckedArguments, Generic[R]):
     - `opt_in`: it runs, is installed and has rights only where it is chosen by name.
     - `options`: settings of its own.
     - `lag`: how late its children are created is measured.
-    - `claims`: it holds fields of other objects than its resource and its children.
+    - `contributes`: it sets fields of other objects than its resource and its children.
     - `built_in`: its resource is of a built-in kind. Controllers for several such kinds may have
       one name, if they own no children: they are one field manager then, are chosen together, and
       have the same `opt_in`.
@@ -148,7 +150,7 @@ class Controller(CheckedArguments, Generic[R]):
     opt_in: bool = False
     options: ControllerOptions | None = None
     lag: Lag | None = None
-    claims: tuple[Claimable, ...] = ()
+    contributes: tuple[ContributesTo, ...] = ()
     built_in: BuiltIn = BuiltIn()
     shared: Mapping[type[View], tuple[str, ...]] = field(
         default_factory=dict[type[View], tuple[str, ...]]
@@ -187,14 +189,14 @@ class Controller(CheckedArguments, Generic[R]):
 
     @cached_property
     def written(self) -> tuple[type[View], ...]:
-        """The kinds of the objects besides the resource that it writes to: owned and claimed."""
-        return (*self.owns, *(claimable.kind for claimable in self.claims))
+        """The kinds of the objects besides the resource that it owns or contributes to."""
+        return (*self.owns, *(target.kind for target in self.contributes))
 
     @cached_property
-    def claimed(self) -> dict[ApiResource, Fields]:
-        """The fields that it may claim, by kind: of a built-in resource itself, and of others."""
-        own = {self.resource.api: self.built_in.claims} if self.writes_resource else {}
-        return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
+    def contributed(self) -> dict[ApiResource, Fields]:
+        """The fields that it may contribute, by kind: to a built-in resource, and to others."""
+        own = {self.resource.api: self.built_in.contributes} if self.writes_resource else {}
+        return own | {target.kind.api: target.fields for target in self.contributes}
 
     @cached_property
     def read(self) -> tuple[type[View], ...]:

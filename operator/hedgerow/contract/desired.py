@@ -60,17 +60,17 @@ Child = Apply | Create | Keep
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Hold these fields of an object that the resource does not own; nothing else of it changes.
+class Contribution:
+    """Set these fields, unforced, of an object that the resource does not own; no others.
 
-    The object is one of `Observed.claimable`, or the built-in resource itself. It is never created
-    and never deleted: while it is missing, nothing is written. Fields that another field manager
-    holds with another value are contested, as those of a child are. A claim that is not returned
-    any more is given back: the fields stay with their other holders, or are removed.
+    The object is one of `Observed.contributable`, or the built-in resource itself. It is never
+    created and never deleted: while it is missing, nothing is written. Fields that another field
+    manager holds with another value are contested, as those of a child are. A contribution that is
+    not returned any more is given back: the fields stay with their other holders, or are removed.
 
-    `fields` are among those that the controller declares, as `Claimable.fields` or for the built-in
-    resource itself as `BuiltIn.claims`. `waits`: why nothing is taken by force now, although the
-    user may claim it; empty if it may be taken at any time.
+    `fields` are among those that the controller declares, as `ContributesTo.fields` or for the
+    built-in resource itself as `BuiltIn.contributes`. `waits`: why nothing is taken by force now,
+    although the user may claim it; empty if it may be taken at any time.
     """
 
     kind: type[View]
@@ -93,7 +93,7 @@ class Notice:
 class Desired:
     """The result of one compose: what is not in it any more is pruned, or given back.
 
-    `children` are all owned objects, `claims` all fields held on other objects. Other children are
+    `children` are all owned objects, `contributions` all fields set on others. Other children are
     deleted once these are written. The status of a built-in resource is not written: of `status`,
     only the conditions count.
     """
@@ -102,4 +102,4 @@ class Desired:
     status: Status | None = None
     events: tuple[Notice, ...] = ()
     requeue_after: timedelta | None = None
-    claims: tuple[Claim, ...] = ()
+    contributions: tuple[Contribution, ...] = ()

@@ -31,10 +31,10 @@ def _any_kind(_kind: type[View]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The cached objects at one instant: children, related objects, and those to claim fields of.
+    """The cached objects at one instant: children, related objects, and those to contribute to.
 
-    `claimable` are the objects that the controller's `claims` assign to the resource, whether or
-    not it claims anything on them.
+    `contributable` are the objects that the controller's `contributes` assigns to the resource,
+    whether or not it contributes anything to them.
     """
 
     now: datetime
@@ -53,7 +53,7 @@ class Observed:
     """
     strays: tuple[View, ...] = ()
     """The objects that were returned as `Keep` and are not our children: read in this pass."""
-    claimable: tuple[View, ...] = ()
+    contributable: tuple[View, ...] = ()
     resource: View | None = None
     """The resource as it is at the API server, with its managed fields."""
     field_manager: str = ""
@@ -94,27 +94,27 @@ class Observed:
     def word(self, kind: type[View], name: str, *path: str) -> Word:
         """Return what the resource's annotations say of a field of an object.
 
-        `claim` also means that the namespace allows claims: a field in `Desired.claims` that
-        somebody else holds is then taken by force, unless the claim waits.
+        `claim` also means that the namespace allows claims: a field in `Desired.contributions` that
+        somebody else holds is then taken by force, unless the contribution waits.
         """
         return self.said(kind.api.kind, name, path)
 
     def child(self, kind: type[V], name: str, *, namespace: str | None = None) -> V | None:
-        """Return the owned, related or claimable object of this kind and name, or None.
+        """Return the owned, related or contributable object of this kind and name, or None.
 
         It is in the namespace of the resource's children, unless another `namespace` is given.
         """
         return next((one for one in self.all(kind, namespace=namespace) if one.name == name), None)
 
     def is_refused(self, kind: type[View], name: str) -> bool:
-        """Return whether the server refused the last write to a child or claimed object.
+        """Return whether the server refused the last write to a child or a contributable object.
 
         What is observed of it is then about an earlier declaration, not about the present one.
         """
         return (kind.api.kind, name) in self.refused
 
     def all(self, kind: type[V], *, namespace: str | None = None) -> tuple[V, ...]:
-        """Return every owned, related or claimable object of this kind.
+        """Return every owned, related or contributable object of this kind.
 
         They are in the namespace of the resource's children, unless another `namespace` is given;
         `*` is for all namespaces. Cluster-scoped objects are always among them. A `Relation`
@@ -125,7 +125,7 @@ class Observed:
         wanted = self.namespace if namespace is None else namespace
         found = [
             one
-            for each in (self.children, self.related, self.claimable)
+            for each in (self.children, self.related, self.contributable)
             for one in each
             if isinstance(one, kind)
         ]

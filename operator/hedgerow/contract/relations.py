@@ -68,27 +68,27 @@ def _nothing(_obj: View, _field_manager: str) -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimable(CheckedArguments):
-    """The objects of a kind on which a controller may claim fields, and which fields.
+class ContributesTo(CheckedArguments):
+    """The objects of a kind to which a controller may contribute fields, and which fields.
 
-        Claimable(HorizontalPodAutoscaler, (("spec", "minReplicas"),), of=target)
+        ContributesTo(HorizontalPodAutoscaler, (("spec", "minReplicas"),), of=target)
 
-    Nothing but `fields` can be claimed: in a cluster, the admission policy refuses every other
+    Nothing but `fields` can be contributed: in a cluster, the admission policy refuses every other
     change of such an object to the operator. They are in neither the status nor the metadata, but
     for labels and annotations.
 
-    `of` returns the key of the one resource that may claim fields of an object, or None. It reads
-    the object alone, so that after a restart too it is known whose an object is. The resource and
-    the object are in one namespace; another key counts as None.
+    `of` returns the key of the one resource that may contribute to an object, or None. It reads the
+    object alone, so that after a restart too it is known whose an object is. The resource and the
+    object are in one namespace; another key counts as None.
 
     Of several controllers with one name each object has to concern exactly one, by `concerns`: the
     others would give back what that one holds. `reduce` drops the fields that nobody reads before
     an object is cached; `metadata` stays but for what changes with the status alone.
 
     `remains` returns the fields that stay declared of an object that is given back because there is
-    no resource that may claim it: deleted, not picked any more, or no longer the one that `of`
-    names. It gets the object and our field manager. While a resource is there, its compose says
-    what it claims.
+    no resource that may contribute to it: deleted, not picked any more, or no longer the one that
+    `of` names. It gets the object and our field manager. While a resource is there, its compose
+    says what it contributes.
     """
 
     kind: type[View]

@@ -45,7 +45,7 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
 
 
 def _written(controller: Controller[Resource]) -> list[ApiResource]:
-    return list(dict.fromkeys([*(kind.api for kind in controller.owns), *controller.claimed]))
+    return list(dict.fromkeys([*(kind.api for kind in controller.owns), *controller.contributed]))
 
 
 def _judged(controllers: Iterable[Controller[Resource]]) -> Iterator[tuple[str, str]]:

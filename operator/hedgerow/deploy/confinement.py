@@ -48,7 +48,7 @@ _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orV
 
 def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Object]:
     """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
-    written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.claimed))
+    written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.contributed))
     judged = ((api.group, api.plural) for api in (EVENTS, Secret.api, *written))
     return _policy(
         names, CHILDREN, judged, _variables(names, controllers), _validations(names, controllers)
@@ -126,14 +126,14 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
 def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     """Return what may be written to objects that are no children, or are none afterwards."""
     shared = [_is_child(one, kind) for one in controllers for kind in one.shared]
-    claims = dict.fromkeys(
-        _is_claim(names, controller, api)
+    contributions = dict.fromkeys(
+        _is_contribution(names, controller, api)
         for controller in controllers
-        for api in controller.claimed
+        for api in controller.contributed
     )
     return {
         **({"givenBack": _given_back(shared)} if shared else {}),
-        **({"claimed": f"{_UPDATING} && ({either(claims)})"} if claims else {}),
+        **({"contributed": f"{_UPDATING} && ({either(contributions)})"} if contributions else {}),
     }
 
 
@@ -145,12 +145,12 @@ def _given_back(shared: Iterable[str]) -> str:
     )
 
 
-def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
-    """Return the CEL expression: nothing but what the controller may claim of an object changes.
+def _is_contribution(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
+    """Return the CEL expression: only what the controller may contribute to an object changes.
 
     On a built-in resource itself there is also the annotation that is its status.
     """
-    manager, fields = names.installation.field_manager(controller.name), controller.claimed[api]
+    manager, fields = names.installation.field_manager(controller.name), controller.contributed[api]
     where = controller.built_in.namespace
     if api == controller.resource.api:
         fields = (*fields, ("metadata", "annotations", STATUS_ANNOTATION))
@@ -215,7 +215,7 @@ def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> d
             " || ".join((*apart, f"!(request.namespace in {kept_out})"))
         ),
         f"{who} may write only children of its own resources, by the names it gives them, and only"
-        " those fields of other objects that its controllers claim": (
+        " those fields that its controllers contribute to other objects": (
             " || ".join(("variables.child", *foreign))
         ),
         f"{who} may not make a child of what is there already and is not its own": " || ".join(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
 APPLY = ("create", "patch")
-CLAIM = (*READ, "patch")
+CONTRIBUTE = (*READ, "patch")
 VERBS = (*READ, *APPLY, "delete", "deletecollection")
 """In the order in which a rule lists them."""
 
@@ -56,8 +56,8 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
 
     Resources are watched, and their status is applied; built-in ones are applied themselves.
     Children are also read by name, because no watch shows somebody else's object with a child's
-    name. What is claimed is never created nor deleted. Events are applied, create-only. Nothing
-    is written to a Namespace.
+    name. What it contributes to is never created nor deleted. Events are applied, create-only.
+    Nothing is written to a Namespace.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
@@ -67,9 +67,9 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
         if controller.is_custom:
             found |= rights(api.group, f"{api.plural}/status", ("patch",))
         elif controller.writes_resource:
-            found |= rights(api.group, api.plural, CLAIM, namespace=where)
-        for claimable in controller.claims:
-            found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)
+            found |= rights(api.group, api.plural, CONTRIBUTE, namespace=where)
+        for target in controller.contributes:
+            found |= rights(target.kind.api.group, target.kind.api.plural, CONTRIBUTE)
         for kind in controller.owns:
             found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
         for relation in controller.relates:

@@ -36,7 +36,7 @@ from hedgerow.plan.writes import (
     Deletion,
     Write,
     checksum,
-    claimed,
+    contributed,
     declare,
     given_back,
     judge_admitted,
@@ -48,7 +48,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from hedgerow.contract import Child, Claim, Claimable, Fields
+    from hedgerow.contract import Child, ContributesTo, Contribution, Fields
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
@@ -70,11 +70,11 @@ WAITING: Final = "WaitingForDeletion"
 IMMUTABLE: Final = "Immutable"
 """The reason of a condition: a child cannot be changed, nor made anew while others have a part."""
 
-INVALID_CLAIM: Final = "InvalidClaim"
-"""The reason of a condition: compose returned a claim that the controller may not make."""
+INVALID_CONTRIBUTION: Final = "InvalidContribution"
+"""The reason of a condition: compose returned one that the controller may not make."""
 
-ClaimableFields = Mapping["ApiResource", "Fields"]
-"""The fields that a controller may claim, by kind; see `Controller.claimed`."""
+ContributableFields = Mapping["ApiResource", "Fields"]
+"""The fields that a controller may contribute, by kind; see `Controller.contributed`."""
 
 ContestedLeaves = tuple[tuple["ContestedField", "Leaf"], ...]
 """The contested fields as they are reported, each with its leaf."""
@@ -400,20 +400,20 @@ class ChildPlanner:
         return self.plan_input.is_given_up(self.ref, leaf.path)
 
 
-class ClaimPlanner(ChildPlanner):
+class ContributionPlanner(ChildPlanner):
     """The plan of the fields that are held on an object that is not owned."""
 
     def __init__(
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
     ) -> None:
-        """Plan a claim; `waits`: why nothing is taken by force now, even if the user allows it."""
+        """Plan a contribution; `waits`: why nothing is taken by force now, even if claimed."""
         self._waits = waits
         self._begin(plan_input, api, name, fields)
 
     @cached_property
     def want(self) -> Object:
-        """The manifest that is claimed."""
-        return claimed(self.ref, {**self.fields})
+        """The manifest that is applied: the identity and these fields."""
+        return contributed(self.ref, {**self.fields})
 
     def _missing(self) -> Plan:
         return Plan()
@@ -453,7 +453,7 @@ def _parted(
 
 
 __all__ = [
-    "RESTORE_ONCE_IN", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan_given_back",
+    "RESTORE_ONCE_IN", "Plan", "PlanInput", "contributions_of", "has_no_holder", "plan_given_back",
     "plan_own", "plan_resource",
 ]  # fmt: skip
 
@@ -462,18 +462,18 @@ def plan_resource(
     plan_input: PlanInput,
     desired: Desired,
     owns: Iterable[type[View]],
-    claimable: ClaimableFields | None = None,
+    contributable: ContributableFields | None = None,
     shared: Mapping[type[View], tuple[str, ...]] | None = None,
 ) -> Generator[None, None, Plan]:
     """Return the plan that makes the live children match the desired ones.
 
     It yields after each child, so that other work can run in between.
 
-    Owned objects that `desired` does not name are pruned. Objects of the kinds of `claimable` are
-    never created nor deleted; what we hold of those that `desired` does not claim is given back. So
-    are objects of the kinds `shared` of which others hold a part, instead of being pruned. The
-    writes are in the order of `desired.children`; those for claims follow. Which of them wait for
-    others, `writes.next_steps` tells.
+    Owned objects that `desired` does not name are pruned. Objects of the kinds of `contributable`
+    are never created nor deleted; what we hold of those that `desired` does not name is given
+    back. So are objects of the kinds `shared` of which others hold a part, instead of being pruned.
+    The writes are in the order of `desired.children`; those for contributions follow. Which of them
+    wait for others, `writes.next_steps` tells.
     """
     by_kind = {kind.api.kind: kept for kind, kept in (shared or {}).items()}
     parts: list[Plan] = []
@@ -481,15 +481,15 @@ def plan_resource(
         parts.append(_planned(plan_input, child))
         yield
     parts = _with_way_back(plan_input, desired.children, parts)
-    claimable, own = claimable or {}, plan_input.owner.api
-    claimed_kinds = {api.kind: api for api in claimable if api != own}
-    claims_by_id, problems = _claims(plan_input, desired, claimable)
-    for part in _claimed(plan_input, claims_by_id, claimed_kinds):
+    contributable, own = contributable or {}, plan_input.owner.api
+    contributed_kinds = {api.kind: api for api in contributable if api != own}
+    contributions, problems = _contributions(plan_input, desired, contributable)
+    for part in _contributed(plan_input, contributions, contributed_kinds):
         parts.append(part)
         yield
     named = {ChildId(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
-    declared = named | claims_by_id.keys()
+    declared = named | contributions.keys()
     surplus, left = _surplus(plan_input, named, kinds, by_kind)
     problems += left
     let_go = (step for step in surplus if isinstance(step, Write))
@@ -501,7 +501,10 @@ def plan_resource(
         problems=(*(problem for part in parts for problem in part.problems), *problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
         unmatched=unmatched(
-            plan_input.field_policy, plan_input.live, declared, kinds.keys() | claimed_kinds.keys()
+            plan_input.field_policy,
+            plan_input.live,
+            declared,
+            kinds.keys() | contributed_kinds.keys(),
         ),
         ignored=(
             *(line for part in parts for line in part.ignored),
@@ -619,42 +622,54 @@ def _surplus(
     return steps, tuple(problems)
 
 
-Claims = dict[ChildId, "Claim | None"]
-"""The claims by target; None for a claim that cannot be made: its target stays as it is."""
+Contributions = dict[ChildId, "Contribution | None"]
+"""The contributions by target; None for one that cannot be made: its target stays as it is."""
 
 
-def claims_of(plan_input: PlanInput, desired: Desired, claimable: ClaimableFields) -> Claims:
-    """Return the claim on each target that compose names."""
-    return _claims(plan_input, desired, claimable)[0]
+def contributions_of(
+    plan_input: PlanInput, desired: Desired, contributable: ContributableFields
+) -> Contributions:
+    """Return the contribution to each target that compose names."""
+    return _contributions(plan_input, desired, contributable)[0]
 
 
-def _claims(
-    plan_input: PlanInput, desired: Desired, claimable: ClaimableFields
-) -> tuple[Claims, tuple[Problem, ...]]:
-    """Return the claim on each target, and the problems of claims that cannot be made."""
-    found: Claims = {}
+def _contributions(
+    plan_input: PlanInput, desired: Desired, contributable: ContributableFields
+) -> tuple[Contributions, tuple[Problem, ...]]:
+    """Return the contribution to each target, and the problems of those that cannot be made."""
+    found: Contributions = {}
     problems: list[Problem] = []
-    for claim in desired.claims:
-        target = ChildId(claim.kind.api.kind, claim.name)
-        why = "it is claimed twice" if target in found else _forbids(plan_input, claim, claimable)
+    for contribution in desired.contributions:
+        target = ChildId(contribution.kind.api.kind, contribution.name)
+        why = (
+            "it is declared twice"
+            if target in found
+            else _forbids(plan_input, contribution, contributable)
+        )
         if why:
-            problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
+            problems.append(
+                Problem(
+                    INVALID_CONTRIBUTION, f"nothing is contributed to {'/'.join(target)}: {why}"
+                )
+            )
         if target not in found:
-            found[target] = None if why else claim
+            found[target] = None if why else contribution
     return found, tuple(problems)
 
 
-def _forbids(plan_input: PlanInput, claim: Claim, claimable: ClaimableFields) -> str:
-    """Return why a controller may not make a claim; empty if it may."""
-    api, owner = claim.kind.api, plan_input.owner
-    if api not in claimable or (api == owner.api and claim.name != owner.name):
-        return "the controller declares no claims on it"
-    odd = sorted(_undeclared(claim.fields, claimable[api]))
+def _forbids(
+    plan_input: PlanInput, contribution: Contribution, contributable: ContributableFields
+) -> str:
+    """Return why a controller may not make a contribution; empty if it may."""
+    api, owner = contribution.kind.api, plan_input.owner
+    if api not in contributable or (api == owner.api and contribution.name != owner.name):
+        return "the controller declares no contributions to it"
+    odd = sorted(_undeclared(contribution.fields, contributable[api]))
     return f"the controller does not declare {', '.join(odd)}" if odd else ""
 
 
 def _undeclared(fields: Mapping[str, Any], declared: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the highest fields of a claim in which nothing is declared."""
+    """Yield the highest fields of a contribution in which nothing is declared."""
     below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for first, *rest in declared:
         below[first].append(tuple(rest))
@@ -668,26 +683,26 @@ def _undeclared(fields: Mapping[str, Any], declared: Iterable[tuple[str, ...]]) 
             yield name
 
 
-def _claimed(
-    plan_input: PlanInput, claims: Claims, kinds: Mapping[str, ApiResource]
+def _contributed(
+    plan_input: PlanInput, contributions: Contributions, kinds: Mapping[str, ApiResource]
 ) -> Iterator[Plan]:
-    """Yield the plan of each claim, and of each object of which nothing is claimed any more."""
+    """Yield the plan of each contribution, and of each object to which there is none any more."""
     if plan_input.writes_owner:
-        yield plan_own(plan_input, claims)
-    targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
+        yield plan_own(plan_input, contributions)
+    targets = dict.fromkeys((*contributions, *sorted(plan_input.live)))
     for target in targets:
-        claim, (kind, name) = claims.get(target), target
-        if kind in kinds and (claim is not None or target not in claims):
-            fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
-            yield _claim(plan_input, kinds[kind], name, fields, waits)
+        contribution, (kind, name) = contributions.get(target), target
+        if kind in kinds and (contribution is not None or target not in contributions):
+            fields, waits = (contribution.fields, contribution.waits) if contribution else ({}, "")
+            yield _contribution(plan_input, kinds[kind], name, fields, waits)
 
 
-def _claim(
+def _contribution(
     plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
 ) -> Plan:
     """Return the plan to hold these fields of an object, or to give it back if there are none."""
     if fields:
-        return ClaimPlanner(plan_input, api, name, fields, waits).decide()
+        return ContributionPlanner(plan_input, api, name, fields, waits).decide()
     live = plan_input.live.get(ChildId(api.kind, name))
     given = (
         None
@@ -697,21 +712,23 @@ def _claim(
     return Plan(writes=(given,) if given else ())
 
 
-def plan_given_back(plan_input: PlanInput, abandoned: Iterable[tuple[Claimable, Object]]) -> Plan:
-    """Return the plan for objects of which no resource claims anything any more, but what remains.
+def plan_given_back(
+    plan_input: PlanInput, abandoned: Iterable[tuple[ContributesTo, Object]]
+) -> Plan:
+    """Return the plan for objects to which no resource contributes any more, but what remains.
 
-    Each of them comes with what the controller may claim of its kind.
+    Each of them comes with what the controller may contribute to its kind.
     """
     manager = plan_input.field_manager
     given = (
-        release(claimable.kind.api, obj, manager, claimable.remains(claimable.kind(obj), manager))
-        for claimable, obj in abandoned
+        release(target.kind.api, obj, manager, target.remains(target.kind(obj), manager))
+        for target, obj in abandoned
     )
     return Plan(writes=tuple(write for write in given if write is not None))
 
 
-def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> Plan:
-    """Return the plan for a built-in resource itself: what is claimed of it, and its annotation.
+def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | None = None) -> Plan:
+    """Return the plan for a built-in resource itself: the contribution to it, and its annotation.
 
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
     annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
@@ -719,10 +736,10 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
     owner = plan_input.owner
     own = ChildId(owner.api.kind, owner.name)
     live = plan_input.live.get(own, {})
-    claim = claims.get(own)
-    if claim is None and own in claims:
+    contribution = contributions.get(own)
+    if contribution is None and own in contributions:
         return Plan()
-    fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
+    fields, waits = (contribution.fields, contribution.waits) if contribution else ({}, "")
     told = held(live, plan_input.field_manager) if text is None else text
     if told:
         meta: Object = fields.get("metadata") or {}
@@ -730,6 +747,6 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
         annotations = {**given, STATUS_ANNOTATION: told}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
     if fields:
-        return ClaimPlanner(plan_input, owner.api, owner.name, fields, waits).decide()
+        return ContributionPlanner(plan_input, owner.api, owner.name, fields, waits).decide()
     let_go = release(owner.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

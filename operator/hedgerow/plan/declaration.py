@@ -22,7 +22,7 @@ from hedgerow_schemas.base import ApiResource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.contract import Child, Claim, Controller
+    from hedgerow.contract import Child, Contribution, Controller
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object, View
 
@@ -48,7 +48,7 @@ def check_read(kind: type[View], controller: Controller[Any]) -> None:
     if kind not in known and not any(issubclass(one, kind) for one in known):
         raise DeclarationError(
             f"compose reads {kind.__qualname__} ({kind.__module__}), but neither `owns`, nor"
-            " `relates`, nor `claims` has that class"
+            " `relates`, nor `contributes` has that class"
         )
 
 
@@ -68,10 +68,10 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
         if wrong := " twice" if target in seen else _wrong(child, controller, owner):
             raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
         seen.add(target)
-    for claim in desired.claims:
-        target = _named_target(claim)
-        if wrong := _wrong_fields(claim.fields):
-            raise DeclarationError(f"compose claims {'/'.join(target)}{wrong}")
+    for contribution in desired.contributions:
+        target = _named_target(contribution)
+        if wrong := _wrong_fields(contribution.fields):
+            raise DeclarationError(f"compose contributes to {'/'.join(target)}{wrong}")
     return desired
 
 
@@ -101,8 +101,8 @@ def _are_related(one: type, other: type) -> bool:
     return issubclass(one, other) or issubclass(other, one)
 
 
-def _named_target(part: Child | Claim) -> tuple[str, str]:
-    """Return kind and name of a child or claim; raises DeclarationError if it has no name."""
+def _named_target(part: Child | Contribution) -> tuple[str, str]:
+    """Return kind and name of a child or contribution; raises DeclarationError without a name."""
     if not isinstance(getattr(part.kind, "api", None), ApiResource):
         raise DeclarationError(f"compose returned a {part.kind.__qualname__}, which has no `api`")
     kind = part.kind.api.kind

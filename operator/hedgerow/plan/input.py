@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class PlanInput(Struct, frozen=True, dict=True):
     """The input of a plan: the owner, the live objects, and the entries of the ledger.
 
-    `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
+    `live`: the owner's children by kind and name, and the objects that it may contribute to; a
     built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
     a child but another owner. `reported`: the contested fields that the owner's status already
     lists. `field_policy`: what its annotations yield and claim. `spec_changed`: its status is about
@@ -88,7 +88,7 @@ class PlanInput(Struct, frozen=True, dict=True):
         return self.installation.field_manager(self.controller)
 
     def ref(self, api: ApiResource, name: str) -> ObjectRef:
-        """Return the reference of a child, or of an object that fields are claimed of."""
+        """Return the reference of a child, or of an object that is contributed to."""
         return ObjectRef(api, self.owner.home if api.namespaced else "", name)
 
     def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow.plan.children import Claims, Plan
+    from hedgerow.plan.children import Contributions, Plan
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.input import PlanInput
     from hedgerow.plan.ledger import LedgerEntry
@@ -240,13 +240,13 @@ def annotation_report(
     problems: Sequence[Problem],
     *,
     rewritten: str = "",
-    claims: Claims | None = None,
+    contributions: Contributions | None = None,
 ) -> StatusReport:
     """Return what a built-in resource is to say in its annotation.
 
     Like a status it lists the fields first that are listed already. The annotation is written
-    together with the `claims` on the resource: both are one apply. Without them it stays, as an
-    apply would give back what is claimed.
+    together with the `contributions` to the resource: both are one apply. Without them it stays,
+    as an apply would give these back.
     """
     contested, before = plan.contested, status_annotation.said(live)
     concluded = conclude(
@@ -260,7 +260,7 @@ def annotation_report(
     )
     shown = listed(contested, before.contested)
     text = status_annotation.text(concluded, shown, len(contested))
-    writes = () if claims is None else plan_own(plan_input, claims, text).writes
+    writes = () if contributions is None else plan_own(plan_input, contributions, text).writes
     is_news = text != annotation(live, status_annotation.STATUS_ANNOTATION)
     return StatusReport(next(iter(writes), None), contested, shown, is_news=is_news)
 
@@ -282,7 +282,7 @@ def with_said(
 def user_generation(controller: Controller[Any], live: Object) -> int | None:
     """Return the generation that only users change; None if others change it too.
 
-    Our claims on a built-in resource and those who undo them change its generation.
+    Our contributions to a built-in resource and those who undo them change its generation.
     """
     return metadata(live).get("generation", 0) if controller.is_custom else None
 

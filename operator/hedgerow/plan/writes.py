@@ -72,8 +72,8 @@ def _blocking(live: Mapping[str, Any]) -> Object:
     return {word: reference[word]} if word in reference else {}
 
 
-def claimed(ref: ObjectRef, fields: Object) -> Object:
-    """Return the manifest of a claim: the identity and the claimed fields, without nulls."""
+def contributed(ref: ObjectRef, fields: Object) -> Object:
+    """Return the manifest of a contribution: the identity and these fields, without nulls."""
     wanted: Object = ownership.without_nulls(fields)
     body = identity(replace(ref, uid=""))
     return {**wanted, **body, "metadata": {**wanted.get("metadata", {}), **body["metadata"]}}
@@ -216,7 +216,7 @@ def release(
     if not managed_fields.entry(live, manager):
         return None
     ref = ref_of(api, live)
-    want = claimed(ref, {**remains})
+    want = contributed(ref, {**remains})
     if remains:
         contested = ownership.judge(want, live, manager).contested
         want = ownership.leave_out(want, contested) if contested else want

@@ -234,7 +234,7 @@ class Watches:
                 self.queue.add_everyone(line)
             return
         # What is to be given back is found when a pass begins, and by no look.
-        is_change = source.claimable is None
+        is_change = source.contributes_to is None
         for obj in filter(None, chain.from_iterable(changes)):
             for key in concerned(self._controller, source, obj):
                 if self._cache.shard is None or self._cache.shard.serves(key[0]):

@@ -279,7 +279,7 @@ def _check(controllers: Iterable[Controller[Any]], known: Iterable[ServedKind]) 
     """Raise ValueError if a controller reads or writes a kind that is not known, or is another."""
     there = {kind.key: kind.api for kind in known}
     for controller in controllers:
-        declared = (*controller.relates, *controller.claims)
+        declared = (*controller.relates, *controller.contributes)
         kinds = [controller.resource, *controller.owns, *(one.kind for one in declared)]
         unknown = [k.api.kind for k in kinds if (k.api.group, k.api.kind) not in there]
         if unknown:

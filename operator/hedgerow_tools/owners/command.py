@@ -160,7 +160,7 @@ async def _declarer(
 ) -> tuple[Controller[Any], Object] | None:
     """Return the hedgerow resource that controls the object, or that the object itself is.
 
-    Otherwise return the one that may claim fields of it, if any; each with its controller. Raises
+    Otherwise return the one that may contribute to it, if any; each with its controller. Raises
     Missing if that resource is `required` and its kind is not served. Its kind is added to what is
     `hidden` if it may not be read.
     """
@@ -176,11 +176,11 @@ async def _declarer(
         return (above, resource) if resource and is_same else None
     if own and annotation(live, STATUS_ANNOTATION):
         return own, live
-    claimant, name = _claimant(live)
-    if claimant is None:
+    contributor, name = _contributor(live)
+    if contributor is None:
         return None
-    resource = await _resource(cluster, claimant, name, live, hidden, required=required)
-    return (claimant, resource) if resource else None
+    resource = await _resource(cluster, contributor, name, live, hidden, required=required)
+    return (contributor, resource) if resource else None
 
 
 async def _resource(
@@ -215,14 +215,14 @@ async def _resource(
         return None
 
 
-def _claimant(live: Object) -> tuple[Controller[Any] | None, str]:
-    """Return the controller and name of the resource that may claim fields of an object, if any."""
+def _contributor(live: Object) -> tuple[Controller[Any] | None, str]:
+    """Return the controller and name of the resource that may contribute to an object, if any."""
     for controller in registry().controllers:
-        for claimable in controller.claims:
-            view = claimable.kind(live)
-            if not _is_of(claimable.kind.api, live["apiVersion"], live["kind"]):
+        for target in controller.contributes:
+            view = target.kind(live)
+            if not _is_of(target.kind.api, live["apiVersion"], live["kind"]):
                 continue
-            key = claimable.of(view) if claimable.concerns(view) else None
+            key = target.of(view) if target.concerns(view) else None
             if key is not None and key[0] == view.namespace:
                 return controller, key[1]
     return None, ""

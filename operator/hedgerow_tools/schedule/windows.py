@@ -110,7 +110,7 @@ async def _target(
         scaler.DEPLOYMENTS.name
     )
     observed = Observed(
-        now=scaler.NEVER, claimable=tuple(aimed), resource=View(live), field_manager=manager
+        now=scaler.NEVER, contributable=tuple(aimed), resource=View(live), field_manager=manager
     )
     own, targets = scaler.targets(kind, observed)
     if len(targets) > 1:

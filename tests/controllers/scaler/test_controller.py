@@ -1,4 +1,4 @@
-"""Compose of the scaler: what it claims, at any time, of objects in any state."""
+"""Compose of the scaler: what it contributes, at any time, of objects in any state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hedgerow import Claim, Deployment, HorizontalPodAutoscaler, Observed, View, timetable
+from hedgerow import Contribution, Deployment, HorizontalPodAutoscaler, Observed, View, timetable
 from hedgerow.controllers.scaler.controller import (
     DEPLOYMENTS,
     STATEFUL_SETS,
@@ -56,7 +56,7 @@ def composed(
     observed = Observed(
         now=now,
         server_time=server,
-        claimable=tuple(map(HorizontalPodAutoscaler, autoscalers)),
+        contributable=tuple(map(HorizontalPodAutoscaler, autoscalers)),
         resource=View(live),
         field_manager=MANAGER,
         said=lambda *_: word,  # type: ignore[arg-type,return-value]
@@ -81,7 +81,7 @@ class TestChangeOfClocks:
             (BACK, "Australia/Sydney", "0 22 * * *", "30 2 * * *"),
         ],
     )
-    def test_it_claims_within_windows_alone_and_asks_to_be_called_at_their_ends(
+    def test_it_contributes_within_windows_alone_and_asks_to_be_called_at_their_ends(
         self, day, zone, begins, ends
     ):
         place = ZoneInfo(zone)
@@ -98,7 +98,7 @@ class TestChangeOfClocks:
             changes += before != in_force
             if now >= begin:
                 desired = composed(live, now)
-                assert bool(desired.claims) == in_force
+                assert bool(desired.contributions) == in_force
                 assert due is None or before == in_force or due == now
                 due = now + desired.requeue_after
             now += timedelta(minutes=15)
@@ -109,15 +109,15 @@ class TestChangeOfClocks:
 HOURS = timedelta(hours=11)
 
 
-class TestClaim:
+class TestContribution:
     NOTES = {SCALE_OUT: "0 8 * * *", SCALE_IN: "0 18 * * *", OUT_REPLICAS: "10"}
     NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
     NIGHT = datetime(2026, 3, 2, 20, tzinfo=UTC)
 
     def test_the_number_and_the_record_are_one_declaration(self):
-        (claim,) = composed(deployment(self.NOTES), self.NOON).claims
+        (contribution,) = composed(deployment(self.NOTES), self.NOON).contributions
 
-        assert claim == Claim(
+        assert contribution == Contribution(
             Deployment,
             "web",
             {
@@ -131,60 +131,63 @@ class TestClaim:
         noon = composed(deployment(self.NOTES), self.NOON - behind, server=self.NOON)
         night = composed(deployment(self.NOTES), self.NIGHT - behind, server=self.NIGHT)
 
-        assert noon.claims[0].fields["spec"] == {"replicas": 10}
+        assert noon.contributions[0].fields["spec"] == {"replicas": 10}
         assert noon.requeue_after == timedelta(hours=6)
-        assert night.claims == ()
+        assert night.contributions == ()
         assert night.requeue_after == timedelta(hours=12)
 
     def test_a_window_is_in_force_by_our_clock_if_that_is_ahead(self):
-        assert composed(deployment(self.NOTES), self.NOON, server=self.NOON - HOURS).claims != ()
+        assert (
+            composed(deployment(self.NOTES), self.NOON, server=self.NOON - HOURS).contributions
+            != ()
+        )
 
     def test_by_a_minute_our_clock_may_differ(self):
         almost = self.NOON.replace(hour=7, minute=59, second=30)
         begun = self.NOON.replace(hour=8, second=10)
 
-        assert composed(deployment(self.NOTES), almost, server=begun).claims == ()
-        assert composed(deployment(self.NOTES), begun, server=almost).claims != ()
+        assert composed(deployment(self.NOTES), almost, server=begun).contributions == ()
+        assert composed(deployment(self.NOTES), begun, server=almost).contributions != ()
 
     def test_what_others_hold_is_declared_without_a_record(self):
         live = deployment(self.NOTES, 3, helm="Apply")
-        (claim,) = composed(live, self.NOON).claims
+        (contribution,) = composed(live, self.NOON).contributions
 
-        assert claim == Claim(Deployment, "web", {"spec": {"replicas": 10}})
+        assert contribution == Contribution(Deployment, "web", {"spec": {"replicas": 10}})
 
     def test_an_update_under_our_name_is_somebody_elses(self):
         live = deployment(self.NOTES, 3, **{MANAGER: "Update"})
 
-        assert BEFORE not in str(composed(live, self.NOON).claims)
+        assert BEFORE not in str(composed(live, self.NOON).contributions)
 
-    def test_a_claim_records_from_whom_and_in_which_transition(self):
+    def test_a_contribution_records_from_whom_and_in_which_transition(self):
         live = deployment(self.NOTES, 3, helm="Apply")
-        (claim,) = composed(live, self.NOON, word="claim").claims
-        record = recorded(claim.fields["metadata"]["annotations"][BEFORE])
+        (contribution,) = composed(live, self.NOON, word="claim").contributions
+        record = recorded(contribution.fields["metadata"]["annotations"][BEFORE])
 
         assert record == FormerValue(
             replicas=3, taken_from="helm", taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
         )
-        assert claim.waits == ""
+        assert contribution.waits == ""
 
     def test_in_the_same_transition_it_waits(self):
         taken = FormerValue(
             replicas=3, taken_from="helm", taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
         )
         live = deployment(self.NOTES | {BEFORE: taken.text()}, 5, kubectl="Update")
-        (claim,) = composed(live, self.NOON, word="claim").claims
+        (contribution,) = composed(live, self.NOON, word="claim").contributions
 
-        assert "lost again" in claim.waits
-        (claim,) = composed(live, self.NOON + timedelta(days=1), word="claim").claims
-        assert claim.waits == ""
+        assert "lost again" in contribution.waits
+        (contribution,) = composed(live, self.NOON + timedelta(days=1), word="claim").contributions
+        assert contribution.waits == ""
 
     def test_at_night_nothing_is_held_but_a_former_number(self):
         held = {MANAGER: "Apply"}
         free, taken = FormerValue(replicas=1), FormerValue(replicas=3, taken_from="helm")
         for record, number in ((free, None), (taken, 3), (FormerValue(replicas=0), 0)):
             live = deployment(self.NOTES | {BEFORE: record.text()}, 10, **held)
-            claims = composed(live, self.NIGHT).claims
-            assert [claim.fields["spec"]["replicas"] for claim in claims] == (
+            contributions = composed(live, self.NIGHT).contributions
+            assert [contribution.fields["spec"]["replicas"] for contribution in contributions] == (
                 [] if number is None else [number]
             )
 
@@ -192,13 +195,15 @@ class TestClaim:
         live = deployment(self.NOTES | {BEFORE: '{"replicas":-1}'}, 10, **{MANAGER: "Apply"})
         desired = composed(live, self.NIGHT)
 
-        assert desired.claims[0].fields["spec"]["replicas"] == 10
+        assert desired.contributions[0].fields["spec"]["replicas"] == 10
         assert [notice.reason for notice in desired.events] == ["FormerValueLost"]
 
     def test_a_number_for_the_night_is_held_all_night(self):
-        (claim,) = composed(deployment(self.NOTES | {IN_REPLICAS: "0"}), self.NIGHT).claims
+        (contribution,) = composed(
+            deployment(self.NOTES | {IN_REPLICAS: "0"}), self.NIGHT
+        ).contributions
 
-        assert claim.fields["spec"]["replicas"] == 0
+        assert contribution.fields["spec"]["replicas"] == 0
 
 
 def autoscaler(kind: str = "Deployment", version: str = "apps/v1") -> Object:
@@ -222,13 +227,13 @@ def autoscaler(kind: str = "Deployment", version: str = "apps/v1") -> Object:
 
 class TestAutoscaler:
     def test_the_object_is_marked_before_the_autoscaler_is_touched(self):
-        live, noon = deployment(TestClaim.NOTES), TestClaim.NOON
-        (mark,) = composed(live, noon, autoscaler()).claims
+        live, noon = deployment(TestContribution.NOTES), TestContribution.NOON
+        (mark,) = composed(live, noon, autoscaler()).contributions
         assert mark.fields == {"metadata": {"annotations": {HOLDS: "HorizontalPodAutoscaler/hpa"}}}
 
         live["metadata"]["annotations"][HOLDS] = "HorizontalPodAutoscaler/hpa"
-        _, claim = composed(live, noon, autoscaler()).claims
-        assert claim.fields["spec"] == {"minReplicas": 10}
+        _, contribution = composed(live, noon, autoscaler()).contributions
+        assert contribution.fields["spec"] == {"minReplicas": 10}
 
     @pytest.mark.parametrize(
         ("kind", "version", "of_deployments", "of_stateful_sets"),
@@ -243,7 +248,7 @@ class TestAutoscaler:
         self, kind, version, of_deployments, of_stateful_sets
     ):
         view = HorizontalPodAutoscaler(autoscaler(kind, version))
-        (first,), (second,) = DEPLOYMENTS.claims, STATEFUL_SETS.claims
+        (first,), (second,) = DEPLOYMENTS.contributes, STATEFUL_SETS.contributes
 
         assert (first.of(view), second.of(view)) == (of_deployments, of_stateful_sets)
         assert first.concerns(view) != second.concerns(view)

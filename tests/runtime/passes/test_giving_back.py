@@ -1,4 +1,4 @@
-"""What resources that are gone claimed is given back, whatever is refused on the way."""
+"""What resources that are gone contributed is given back, whatever is refused on the way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause
 from runtime.scenes import refuse
-from runtime.test_claims import claimed, deploy, is_held, on_deployments
+from runtime.test_contributions import contributed, deploy, is_held, on_deployments
 from runtime.world import DEMO, World
 
 pytestmark = pytest.mark.anyio
@@ -18,8 +18,8 @@ ENDS = errors.Forbidden("ends", code=403, causes=[Cause("", "", "", "NamespaceTe
 
 
 async def orphaned(*names: str) -> World:
-    """Return a world whose resource is gone, which claimed fields of Deployments."""
-    world = await claimed()
+    """Return a world whose resource is gone, which contributed to Deployments."""
+    world = await contributed()
     for name in names:
         deploy(world, name)
     await world.settle()
@@ -79,7 +79,7 @@ class TestTrouble:
 
         assert not is_held(world)
 
-    async def test_a_namespace_that_is_deleted_takes_the_claims_along(self):
+    async def test_a_namespace_that_is_deleted_takes_the_contributions_along(self):
         world = await orphaned()
         refused = refuse(world, ENDS, "web")
         await world.work()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hedgerow import (
     ApiResource,
     BuiltIn,
-    Claim,
-    Claimable,
+    ContributesTo,
+    Contribution,
     Controller,
     Deployment,
     Desired,
@@ -123,7 +123,7 @@ class ScaledField:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What to declare of a target: the number, the record beside it, and why a claim waits.
+    """What to declare of a target: the number, the record beside it, and why it waits.
 
     Without a number, the record alone.
     """
@@ -133,7 +133,7 @@ class Hold:
     waits: str = ""
 
     def fields(self, field: str) -> Object:
-        """Return the fields of the claim."""
+        """Return the fields to contribute."""
         notes: Object = {BEFORE: self.record.text()} if self.record else {}
         declared: Object = {} if self.replicas is None else {"spec": {field: self.replicas}}
         return {"metadata": {"annotations": notes}, **declared} if notes else declared
@@ -160,7 +160,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
         status=Status(conditions=conditions) if conditions else None,
         events=events,
         requeue_after=_wait(phase, now),
-        claims=claims(own, target, hold, phase),
+        contributions=contributions(own, target, hold, phase),
     )
 
 
@@ -227,28 +227,28 @@ def returned(target: ScaledField) -> Hold | None:
     return Hold(record.replicas, record)
 
 
-def claims(
+def contributions(
     own: ScaledField, target: ScaledField, hold: Hold | None, phase: WindowPhase
-) -> tuple[Claim, ...]:
-    """Return the claims on the object itself and on its autoscaler.
+) -> tuple[Contribution, ...]:
+    """Return the contributions to the object itself and to its autoscaler.
 
     While something of an autoscaler is held, the object itself says so, before and for as long as
     that is so: if its other annotations go, that is how it is found again. Replicas that were held
     before there was an autoscaler stay until that takes them, or they would fall to the default.
     """
     if target is own:
-        return (_claim(own, hold),) if hold else ()
+        return (_contribution(own, hold),) if hold else ()
     fields = _kept(own, phase)
     holds = hold is not None and (hold.record is not None or target.ours)
     if holds or target.ours:
         meta: Object = fields.get("metadata", {})
         marks: Object = {**meta.get("annotations", {}), HOLDS: target.id}
         fields = {**fields, "metadata": {"annotations": marks}}
-    found = (Claim(own.kind, own.live.name, fields),) if fields else ()
+    found = (Contribution(own.kind, own.live.name, fields),) if fields else ()
     is_marked = own.live.text("metadata", "annotations", HOLDS) == target.id
     if hold is None or (holds and not (is_marked or target.ours)):
         return found
-    return (*found, _claim(target, hold))
+    return (*found, _contribution(target, hold))
 
 
 def _kept(own: ScaledField, phase: WindowPhase) -> Object:
@@ -270,7 +270,9 @@ def frozen(
     A record stays where the field itself is lost, so that force is not used again.
     """
     found = [
-        Claim(one.kind, one.live.name, fields) for one in autoscalers if (fields := one.as_it_is)
+        Contribution(one.kind, one.live.name, fields)
+        for one in autoscalers
+        if (fields := one.as_it_is)
     ]
     fields = own.as_it_is
     if mark := own.live.text("metadata", "annotations", HOLDS) if found else "":
@@ -280,9 +282,9 @@ def frozen(
             "metadata": {"annotations": {**meta.get("annotations", {}), HOLDS: mark}},
         }
     if fields:
-        found.append(Claim(own.kind, own.live.name, fields))
+        found.append(Contribution(own.kind, own.live.name, fields))
     status = Status(conditions=conditions) if conditions else None
-    return Desired(status=status, claims=tuple(found))
+    return Desired(status=status, contributions=tuple(found))
 
 
 def remarks(
@@ -300,8 +302,8 @@ def remarks(
     )
 
 
-def _claim(target: ScaledField, hold: Hold) -> Claim:
-    return Claim(target.kind, target.live.name, hold.fields(target.field), hold.waits)
+def _contribution(target: ScaledField, hold: Hold) -> Contribution:
+    return Contribution(target.kind, target.live.name, hold.fields(target.field), hold.waits)
 
 
 def _wait(phase: WindowPhase, now: datetime) -> timedelta | None:
@@ -367,8 +369,8 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
         resource,
         partial(compose, kind),
         owns=(),
-        claims=(
-            Claimable(
+        contributes=(
+            ContributesTo(
                 HorizontalPodAutoscaler,
                 _fields("minReplicas", BEFORE),
                 of=partial(_key, kind),
@@ -378,7 +380,7 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
             ),
         ),
         opt_in=True,
-        built_in=BuiltIn(annotation_prefix=DOMAIN, claims=_fields("replicas", BEFORE, HOLDS)),
+        built_in=BuiltIn(annotation_prefix=DOMAIN, contributes=_fields("replicas", BEFORE, HOLDS)),
     )
 
 

@@ -21,14 +21,14 @@ from hedgerow_schemas.base import ApiResource, Object, Resource, View
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Claimable, Controller, Relation
+    from hedgerow.contract import ContributesTo, Controller, Relation
     from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
 LATEST = str(2**64)
 """A version that is newer than any."""
 OWNER, CONCERNS = "owner", "concerns"
-CLAIMABLE, ASTRAY = "claimable", "astray"
+CONTRIBUTABLE, ASTRAY = "contributable", "astray"
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 class Source(Struct, frozen=True):
     """One watch and the store it feeds.
 
-    `relation` is set for objects that are only read, `claimable` for those that may be claimed.
+    `relation` is set for objects that are only read, `contributes_to` for those to contribute to.
     With `picks`, only objects that it returns True for are read in whole and cached; it looks at
     metadata alone. With a `shard`, only the objects of its namespaces are read.
     """
@@ -46,7 +46,7 @@ class Source(Struct, frozen=True):
     labels: str
     store: Store
     relation: Relation | None = None
-    claimable: Claimable | None = None
+    contributes_to: ContributesTo | None = None
     fields: str = ""
     picks: Callable[[Object], bool] | None = None
     shard: Shard | None = None
@@ -68,7 +68,7 @@ class Source(Struct, frozen=True):
 
     def reduce(self, obj: Object) -> Object:
         """Return the fields to cache; resources and children are kept in whole."""
-        reads = self.relation or self.claimable
+        reads = self.relation or self.contributes_to
         return reads.reduce(obj) if reads else obj
 
 
@@ -97,7 +97,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     children: tuple[Source, ...]
     related: tuple[Source, ...] = field(default=())
     door: Door = field(default_factory=Door)
-    claimed: tuple[Source, ...] = ()
+    contributed: tuple[Source, ...] = ()
     shard: Shard | None = None
 
     # A pass asks for the sources a hundred times.
@@ -111,12 +111,12 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         return _Scopes(self.children)
 
     @cached_property
-    def _claimed(self) -> _Scopes:
-        return _Scopes(self.claimed)
+    def _contributed(self) -> _Scopes:
+        return _Scopes(self.contributed)
 
     def __iter__(self) -> Iterator[Source]:
         """Iterate over all sources."""
-        return iter((*self.resources, *self.children, *self.related, *self.claimed))
+        return iter((*self.resources, *self.children, *self.related, *self.contributed))
 
     def resource(self, key: Key) -> Object | None:
         """Return the cached resource; None if there is none, or its namespace is not watched.
@@ -131,7 +131,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         if live is None:
             return []
         owned = self.owned(metadata(live)["uid"], key[0])
-        together = ((self.resources[0].kind, live), *owned, *self.claimable(key))
+        together = ((self.resources[0].kind, live), *owned, *self.contributable(key))
         found = [(kind, obj, why) for kind, obj in together if (why := excess_of(obj))]
         left_out = [(kind, obj) for kind, obj, why in found if why.of == "sum"]
         size = sum(why.number for _, _, why in found if why.of == "sum")
@@ -148,11 +148,11 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         raise LookupError(f"resources in {namespace!r}: not watched by this controller")
 
     def child_store(self, kind: str, namespace: str) -> Store:
-        """Return the store of children or claimed objects of a kind.
+        """Return the store of children, or of objects to contribute to, of a kind.
 
         Raises LookupError if they are not watched.
         """
-        for scopes in (self._children, self._claimed):
+        for scopes in (self._children, self._contributed):
             for source in scopes.of(namespace):
                 if source.kind.api.kind == kind:
                     return source.store
@@ -168,29 +168,29 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     def refused(self, namespace: str) -> tuple[Source, ...]:
         """Return what the API server does not show of a namespace, and passes in it need."""
         related = (one for one in self.related if one.may_concern(namespace))
-        needed = (*self._children.of(namespace), *self._claimed.of(namespace), *related)
+        needed = (*self._children.of(namespace), *self._contributed.of(namespace), *related)
         return tuple(source for source in needed if source.store.refused is not None)
 
-    def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the objects of which a resource with this key may claim fields."""
-        return self._of_claims(CLAIMABLE, key)
+    def contributable(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the objects to which a resource with this key may contribute."""
+        return self._contributed_to(CONTRIBUTABLE, key)
 
     def astray(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the objects with this key of which we hold fields, and no resource may claim any.
+        """Return the objects with this key of which we hold fields, and no resource may contribute.
 
         Such an object was assigned to another resource, or to one that is not known any more.
         """
-        return self._of_claims(ASTRAY, key)
+        return self._contributed_to(ASTRAY, key)
 
-    def is_claimed(self, kind: str) -> bool:
-        """Return whether objects of a kind are not owned, but may be claimed."""
-        return any(source.api.kind == kind for source in self.claimed)
+    def is_contributed_to(self, kind: str) -> bool:
+        """Return whether objects of a kind are not owned, but contributed to."""
+        return any(source.api.kind == kind for source in self.contributed)
 
-    def _of_claims(self, index: str, key: Key) -> list[tuple[type[View], Object]]:
+    def _contributed_to(self, index: str, key: Key) -> list[tuple[type[View], Object]]:
         return [
-            (source.claimable.kind, obj)
-            for source in self._claimed.of(key[0])
-            if source.claimable is not None
+            (source.contributes_to.kind, obj)
+            for source in self._contributed.of(key[0])
+            if source.contributes_to is not None
             for obj in source.store.by(index, key)
         ]
 
@@ -248,17 +248,17 @@ def build(
         kind: type[View | Resource],
         indices: Mapping[str, Index] | None = None,
         relation: Relation | None = None,
-        claimable: Claimable | None = None,
+        contributes_to: ContributesTo | None = None,
     ) -> Store:
         shelf = Shelf(
             common,
-            partial(_concerned, controller, kind, relation, claimable),
+            partial(_concerned, controller, kind, relation, contributes_to),
             manager=manager,
             give_way=relation is None,
             stay=relation is not None and relation.of is None,
             controller=controller.title,
         )
-        return Store(indices, shelf, claimable.reduce if claimable else unreduced)
+        return Store(indices, shelf, contributes_to.reduce if contributes_to else unreduced)
 
     prefix = built_in.annotation_prefix
     picks = partial(_is_picked, prefix, manager) if prefix else None
@@ -299,16 +299,16 @@ def build(
             )
         ),
         door=common,
-        claimed=tuple(
+        contributed=tuple(
             Source(
-                claimable.kind,
+                target.kind,
                 scope,
                 "",
-                store(claimable.kind, _claim_indices(claimable, manager), claimable=claimable),
-                claimable=claimable,
+                store(target.kind, _contribution_indices(target, manager), contributes_to=target),
+                contributes_to=target,
                 shard=part,
             )
-            for claimable in controller.claims
+            for target in controller.contributes
             for scope, part in own
         ),
         shard=shard,
@@ -359,14 +359,14 @@ def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
             replace(one, of=keys(one), reduce=guarded(one.reduce, unreduced))
             for one in controller.relates
         ),
-        claims=tuple(
+        contributes=tuple(
             replace(
                 one,
                 of=guarded(one.of, lambda _: None),
                 concerns=guarded(one.concerns, lambda _: False),
                 reduce=guarded(one.reduce, unreduced),
             )
-            for one in controller.claims
+            for one in controller.contributes
         ),
     )
 
@@ -399,23 +399,23 @@ def concerned(controller: Controller[Resource], source: Source, obj: Object) -> 
 
     A child concerns the resource that its controller reference names, whatever the uid: a new
     resource of the same name waits until the old one's children are gone. An object that no
-    resource may claim concerns its own key, under which it is given back.
+    resource may contribute to concerns its own key, under which it is given back.
     """
-    return _concerned(controller, source.kind, source.relation, source.claimable, obj)
+    return _concerned(controller, source.kind, source.relation, source.contributes_to, obj)
 
 
 def _concerned(
     controller: Controller[Resource],
     kind: type[View | Resource],
     relation: Relation | None,
-    claimable: Claimable | None,
+    contributes_to: ContributesTo | None,
     obj: Object,
 ) -> tuple[Key, ...]:
     if MARK in obj:
         return concerned_by(obj)
-    if claimable is not None:
-        is_ours = claimable.concerns(claimable.kind(obj))
-        return (_claimant(claimable, obj) or key_of(obj),) if is_ours else ()
+    if contributes_to is not None:
+        is_ours = contributes_to.concerns(contributes_to.kind(obj))
+        return (_contributor(contributes_to, obj) or key_of(obj),) if is_ours else ()
     if relation is not None:
         return tuple(relation.of(relation.kind(obj))) if relation.of else ()
     if kind is controller.resource:
@@ -446,24 +446,24 @@ def _owner(obj: Object) -> Iterable[Hashable]:
     return (uid,) if uid else ()
 
 
-def _claimant(claimable: Claimable, obj: Object) -> Key | None:
-    """Return the key of the one resource that may claim fields of an object, or None."""
-    view = claimable.kind(obj)
-    key = claimable.of(view) if claimable.concerns(view) else None
+def _contributor(target: ContributesTo, obj: Object) -> Key | None:
+    """Return the key of the one resource that may contribute to an object, or None."""
+    view = target.kind(obj)
+    key = target.of(view) if target.concerns(view) else None
     return key if key is not None and key[0] == key_of(obj)[0] else None
 
 
-def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
-    def claimant(obj: Object) -> Iterable[Hashable]:
-        key = _claimant(claimable, obj)
+def _contribution_indices(target: ContributesTo, manager: str) -> Mapping[str, Index]:
+    def contributor(obj: Object) -> Iterable[Hashable]:
+        key = _contributor(target, obj)
         return () if key is None else (key,)
 
     def astray(obj: Object) -> Iterable[Hashable]:
-        is_held = managed_fields.entry(obj, manager) and _claimant(claimable, obj) is None
-        is_ours = claimable.concerns(claimable.kind(obj))
+        is_held = managed_fields.entry(obj, manager) and _contributor(target, obj) is None
+        is_ours = target.concerns(target.kind(obj))
         return (key_of(obj),) if is_held and is_ours else ()
 
-    return {CLAIMABLE: claimant, ASTRAY: astray}
+    return {CONTRIBUTABLE: contributor, ASTRAY: astray}
 
 
 def _related(relation: Relation) -> Mapping[str, Index]:

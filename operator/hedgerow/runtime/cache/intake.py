@@ -31,7 +31,7 @@ class CacheIntake(Struct, frozen=True):
         return self.planner.cache
 
     def store(self, ref: ObjectRef) -> Store:
-        """Return the store of an object: the resource, a child, or what may be claimed."""
+        """Return the store of an object: the resource, a child, or what it contributes to."""
         if ref.api.kind == self.planner.controller.resource.api.kind:
             return self.cache.resource_store(ref.namespace)
         return self.cache.child_store(ref.api.kind, ref.namespace)
@@ -42,10 +42,10 @@ class CacheIntake(Struct, frozen=True):
         return cached is not None and version_of(cached) == version_of(answer)
 
     def is_owned_kind(self, ref: ObjectRef) -> bool:
-        """Return whether objects of this kind are children, not the resource or claimed ones."""
+        """Return whether objects of this kind are children, not the resource or contributed to."""
         kind = ref.api.kind
         is_resource = kind == self.planner.controller.resource.api.kind
-        return not is_resource and not self.cache.is_claimed(kind)
+        return not is_resource and not self.cache.is_contributed_to(kind)
 
     def cached(self, ref: ObjectRef) -> Object | None:
         """Return what is cached of an object, or None."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from hedgerow.contract import Claimable
+    from hedgerow.contract import ContributesTo
     from hedgerow.plan.stubs import StubRole
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
@@ -254,25 +254,25 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         # A refused write is no longer planned, but compose was told that it was refused.
         return observation if state.ledger.refused == refused else None
 
-    def abandoned(self, key: Key) -> list[tuple[Claimable, Object]]:
-        """Return the objects of which nothing is to be claimed any more, of all that have this key.
+    def abandoned(self, key: Key) -> list[tuple[ContributesTo, Object]]:
+        """Return the objects to which nothing is to be contributed any more, of all with this key.
 
         An object may be assigned to no resource any more; it is then found under its own key.
         """
         live = self.cache.resource(key)
         is_gone = live is None or is_terminating(live)
-        found = [*self.cache.astray(key), *(self.cache.claimable(key) if is_gone else ())]
-        by_kind = {claimable.kind: claimable for claimable in self.controller.claims}
+        found = [*self.cache.astray(key), *(self.cache.contributable(key) if is_gone else ())]
+        by_kind = {target.kind: target for target in self.controller.contributes}
         return [(by_kind[kind], obj) for kind, obj in found if not is_terminating(obj)]
 
     def given_back(
-        self, key: Key, state: ResourceState, abandoned: Sequence[tuple[Claimable, Object]]
+        self, key: Key, state: ResourceState, abandoned: Sequence[tuple[ContributesTo, Object]]
     ) -> Observation:
-        """Return the plan to claim of these objects only what remains without a resource."""
+        """Return the plan to contribute to these objects only what remains without a resource."""
         owner = ObjectRef(self.controller.resource.api, *key)
         plan_input = replace(
             self.plan_input(owner, state),
-            live={_id(claimable.kind, obj): obj for claimable, obj in abandoned},
+            live={_id(target.kind, obj): obj for target, obj in abandoned},
         )
         return Observation(
             live={},
@@ -317,8 +317,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         shown = {_id(kind, obj) for kind, obj in owned}  # by now, a watch may show one again
         unwatched = {target: obj for target, obj in unwatched.items() if target not in shown}
         owned += self._unwatched(unwatched, state.uid)
-        claimable = self.cache.claimable(key)
-        written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
+        contributable = self.cache.contributable(key)
+        written = {_id(kind, obj): obj for kind, obj in (*owned, *contributable)}
         versions = {
             child: store(child.kind, home).content_version(Key(home, child.name))
             for child in written
@@ -341,7 +341,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             refused=refused,
             created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
             strays=tuple(obj for target, obj in state.strays.items() if target not in written),
-            claimable=tuple(kind(obj) for kind, obj in claimable),
+            contributable=tuple(kind(obj) for kind, obj in contributable),
             resource=View(live),
             field_manager=plan_input.field_manager,
             namespace=home,
@@ -366,7 +366,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(cached) else None
         unread = self.cache.refused(cached.observed.namespace)
         # What compose does not see, it would take for absent.
-        problems += [problem(one) for one in unread if one.relation or one.claimable]
+        problems += [problem(one) for one in unread if one.relation or one.contributes_to]
         resource: Resource | None = None
         if not problems:
             try:
@@ -390,7 +390,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             name_conflicts=self._name_conflicts(desired, observation),
         )
         planned = yield from plan_resource(
-            plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
+            plan_input, desired, controller.owns, controller.contributed, shared=controller.shared
         )
         more = [*map(problem, unread), *([hindrance] if hindrance else [])]
         if more:
@@ -450,7 +450,7 @@ def size_problems(cached: Observation) -> list[Problem]:
     owner, observed = cached.plan_input.owner, cached.observed
     roles: list[tuple[StubRole, Iterable[View]]] = [
         ("child", observed.children),
-        ("other", (*observed.claimable, *observed.related)),
+        ("other", (*observed.contributable, *observed.related)),
     ]
     own = excess_of(cached.live)
     return [*([stub_problem(owner, own)] if own else [])] + [
@@ -464,7 +464,7 @@ def size_problems(cached: Observation) -> list[Problem]:
 def _is_left_out(cached: Observation) -> bool:
     """Return whether there may be room again for an object of which only a stub is cached."""
     observed = cached.observed
-    raw = (view.raw for view in (*observed.children, *observed.claimable))
+    raw = (view.raw for view in (*observed.children, *observed.contributable))
     return any((why := excess_of(obj)) and why.of == "sum" for obj in (cached.live, *raw))
 
 

@@ -61,7 +61,7 @@ class Reconciler:
         )
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}
-        """Of resources that are gone: what of their claims could not be given back yet."""
+        """Of resources that are gone: what of their contributions could not be given back yet."""
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -84,8 +84,8 @@ class Reconciler:
         self.context.publisher.begin_anew()
 
     async def _give_back(self, key: Key) -> Outcome:
-        """Give back what earlier resources with this key have claimed; mostly that is nothing."""
-        if not self.context.controller.claims:
+        """Give back what earlier resources with this key contributed; mostly that is nothing."""
+        if not self.context.controller.contributes:
             return Outcome()
         state = self._gone.pop(key, None) or ResourceState("")
         try:

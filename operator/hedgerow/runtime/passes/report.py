@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.plan import status as statuses
-from hedgerow.plan.children import claims_of
+from hedgerow.plan.children import contributions_of
 from hedgerow.plan.conditions import by_admission
 from hedgerow.plan.writes import STATUS
 from hedgerow.runtime.events.source_warnings import source_warnings
@@ -64,8 +64,10 @@ def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> Statu
         shortened = current.state.ledger.shortened
         return statuses.report(*found, rewritten=rewritten, shortened=shortened)
     is_known = observation.has_declaration
-    claims = claims_of(plan_input, desired, controller.claimed) if is_known else None
-    return statuses.annotation_report(*found, rewritten=rewritten, claims=claims)
+    contributions = (
+        contributions_of(plan_input, desired, controller.contributed) if is_known else None
+    )
+    return statuses.annotation_report(*found, rewritten=rewritten, contributions=contributions)
 
 
 async def _write(current: Pass, write: Write, found: StatusReport) -> Outcome | None:

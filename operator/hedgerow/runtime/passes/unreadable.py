@@ -17,7 +17,7 @@ OF_OTHERS: Final = "nothing is written for this resource until then"
 def problem(source: Source) -> Problem:
     """Return the problem of the resources that a refused source concerns: why, and what to do."""
     api, refused = source.api, source.store.refused
-    is_child = source.relation is None and source.claimable is None
+    is_child = source.relation is None and source.contributes_to is None
     effect = OF_CHILDREN if is_child else OF_OTHERS
     kind = f"{api.kind} ({api.group_version})"
     if isinstance(refused, Missing):

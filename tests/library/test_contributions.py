@@ -1,4 +1,4 @@
-"""What a controller with a built-in resource and claims gets: rights, policy, commands."""
+"""What a controller with a built-in resource and contributions gets: rights, policy, commands."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def controller(**more: Any) -> hedgerow.Controller[Any]:
     return hedgerow.Controller("other", BlueGreen, SCALER.compose, **given)  # type: ignore[arg-type]
 
 
-def claiming(*fields: tuple[str, ...]) -> hedgerow.Controller[Any]:
-    return replace(SCALER, built_in=hedgerow.BuiltIn(claims=fields))
+def contributing(*fields: tuple[str, ...]) -> hedgerow.Controller[Any]:
+    return replace(SCALER, built_in=hedgerow.BuiltIn(contributes=fields))
 
 
 def workload(wanted: str) -> scaler.Workload:
@@ -55,19 +55,21 @@ def workload(wanted: str) -> scaler.Workload:
 
 
 class TestScaler:
-    def test_it_claims_the_replicas_of_the_resource_itself(self):
+    def test_it_contributes_the_replicas_to_the_resource_itself(self):
         desired = scaler.compose(workload(wanted="3"), hedgerow.Observed(NOW))
 
-        assert desired.claims == (
-            hedgerow.Claim(hedgerow.Deployment, "web", {"spec": {"replicas": 3}}),
+        assert desired.contributions == (
+            hedgerow.Contribution(hedgerow.Deployment, "web", {"spec": {"replicas": 3}}),
         )
 
-    def test_it_claims_on_the_autoscaler_that_targets_it(self):
+    def test_it_contributes_to_the_autoscaler_that_targets_it(self):
         found = Autoscaler({"metadata": {"name": "web-hpa", "namespace": "shop"}})
-        desired = scaler.compose(workload(wanted="3"), hedgerow.Observed(NOW, claimable=(found,)))
+        desired = scaler.compose(
+            workload(wanted="3"), hedgerow.Observed(NOW, contributable=(found,))
+        )
 
-        assert desired.claims == (
-            hedgerow.Claim(Autoscaler, "web-hpa", {"spec": {"minReplicas": 3}}),
+        assert desired.contributions == (
+            hedgerow.Contribution(Autoscaler, "web-hpa", {"spec": {"minReplicas": 3}}),
         )
 
     def test_it_is_the_guides(self):
@@ -88,20 +90,23 @@ class TestRegistry:
     @pytest.mark.parametrize(
         ("how", "why"),
         [
-            ({"owns": (Autoscaler,), "claims": (hedgerow.Claimable(Autoscaler, ()),)}, "two kinds"),
+            (
+                {"owns": (Autoscaler,), "contributes": (hedgerow.ContributesTo(Autoscaler, ()),)},
+                "two kinds",
+            ),
             (
                 {
-                    "claims": (
-                        hedgerow.Claimable(Autoscaler, ()),
-                        hedgerow.Claimable(Autoscaler, ()),
+                    "contributes": (
+                        hedgerow.ContributesTo(Autoscaler, ()),
+                        hedgerow.ContributesTo(Autoscaler, ()),
                     )
                 },
                 "two kinds",
             ),
         ],
-        ids=["owned and claimed", "claimed twice"],
+        ids=["owned and contributed to", "contributed to twice"],
     )
-    def test_a_kind_is_owned_or_claimed_once(self, how, why):
+    def test_a_kind_is_owned_or_contributed_to_once(self, how, why):
         with pytest.raises(ValueError, match=why):
             Registry((controller(**how),))
 
@@ -112,7 +117,7 @@ class TestRegistry:
             )
 
         with pytest.raises(ValueError, match="both are in a namespace"):
-            Registry((controller(claims=(hedgerow.Claimable(Node, ()),)),))
+            Registry((controller(contributes=(hedgerow.ContributesTo(Node, ()),)),))
 
     @pytest.mark.parametrize(
         "path",
@@ -125,21 +130,21 @@ class TestRegistry:
         ],
         ids=["nothing", "the status", "finalizers", "all labels", "our own annotation"],
     )
-    def test_what_nobody_may_claim_is_not_declared(self, path):
-        with pytest.raises(ValueError, match=r"scaler may not claim .* of Deployment"):
-            Registry((claiming(*SCALER.built_in.claims, path),))
+    def test_what_nobody_may_contribute_is_not_declared(self, path):
+        with pytest.raises(ValueError, match=r"scaler may not contribute .* to Deployment"):
+            Registry((contributing(*SCALER.built_in.contributes, path),))
 
     def test_a_label_and_an_annotation_may_be_declared(self):
         fields = (("metadata", "labels", "a"), ("metadata", "annotations", "example.com/a"))
 
-        assert Registry((claiming(*fields),)).names == ("scaler",)
+        assert Registry((contributing(*fields),)).names == ("scaler",)
 
     @pytest.mark.parametrize(
         "given",
         [
             {"namespace": "shop"},
             {"annotation_prefix": "example.com/"},
-            {"claims": (("spec", "replicas"),)},
+            {"contributes": (("spec", "replicas"),)},
         ],
         ids=lambda given: next(iter(given)),
     )
@@ -161,7 +166,7 @@ class TestRegistry:
 class TestOneName:
     """Controllers for several built-in kinds may have one name, and so one field manager."""
 
-    OTHER = replace(SCALER, resource=StatefulWorkload, claims=())
+    OTHER = replace(SCALER, resource=StatefulWorkload, contributes=())
 
     def test_they_are_chosen_together(self):
         registry = Registry((SCALER, self.OTHER))
@@ -191,7 +196,7 @@ class TestOneName:
 
 
 class TestRights:
-    def test_what_is_claimed_is_never_created_nor_deleted(self):
+    def test_what_is_contributed_to_is_never_created_nor_deleted(self):
         found = of_controllers([SCALER])
         kinds = {("apps", "deployments"), ("autoscaling", "horizontalpodautoscalers")}
 
@@ -212,16 +217,16 @@ class TestConfinement:
         ],
         ids=["hedgerow", "an instance", "a program"],
     )
-    def test_a_claim_changes_what_is_declared_as_its_manager(self, names, manager):
+    def test_a_contribution_changes_what_is_declared_as_its_manager(self, names, manager):
         policy, _ = confinement.policy(names, [SCALER])
         variables = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
         (child, *_) = [v for v in policy["spec"]["validations"] if "children" in v["message"]]
 
-        assert child["expression"].endswith(" || variables.claimed")
-        assert f'"{manager}"' in variables["claimed"]
-        assert unchanged_but((("spec", "minReplicas"),)) in variables["claimed"]
+        assert child["expression"].endswith(" || variables.contributed")
+        assert f'"{manager}"' in variables["contributed"]
+        assert unchanged_but((("spec", "minReplicas"),)) in variables["contributed"]
         own = (("spec", "replicas"), ("metadata", "annotations", STATUS_ANNOTATION))
-        assert unchanged_but(own) in variables["claimed"]
+        assert unchanged_but(own) in variables["contributed"]
         assert variables["child"] == "variables.named.exists(r, false)"
 
     def test_every_kind_that_is_written_is_judged(self):
@@ -241,10 +246,10 @@ class TestConfinement:
 
         assert any("kubernetes.io/service-account-token" in one for one in expressions)
 
-    def test_without_claims_nothing_is_said_of_them(self):
+    def test_without_contributions_nothing_is_said_of_them(self):
         policy, _ = confinement.policy(Names(), [controller(owns=(hedgerow.Service,))])
 
-        assert "claimed" not in json.dumps(policy)
+        assert "contributed" not in json.dumps(policy)
 
 
 class TestAuthors:
@@ -254,7 +259,7 @@ class TestAuthors:
         validations = [one["expression"] for one in policy["spec"]["validations"]]
         return policy["spec"]["matchConstraints"]["resourceRules"], validations
 
-    def test_who_asks_by_an_annotation_must_be_able_to_patch_what_is_claimed(self):
+    def test_who_asks_by_an_annotation_must_be_able_to_patch_what_is_contributed_to(self):
         (rule,), (deployments, autoscalers) = self.judged(SCALER)
 
         assert rule["resources"] == ["deployments", "deployments/*"]
@@ -291,7 +296,7 @@ class TestAuthors:
                 "v1", "Node", "nodes", namespaced=False
             )
 
-        (_, (nodes,)) = self.judged(replace(SCALER, resource=Node, claims=()))
+        (_, (nodes,)) = self.judged(replace(SCALER, resource=Node, contributes=()))
         assert '.resource("nodes").check(' in nodes
 
     @pytest.mark.parametrize("overlay", OVERLAYS)

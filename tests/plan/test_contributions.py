@@ -1,4 +1,4 @@
-"""Claims on objects that the resource does not own, planned on the cluster in memory."""
+"""Contributions to objects that the resource does not own, planned on the cluster in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from msgspec.structs import replace
 
-from hedgerow.contract import Claim, Claimable, Desired
+from hedgerow.contract import ContributesTo, Contribution, Desired
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.children import Plan, plan_own, plan_resource
@@ -55,7 +55,7 @@ class Stage:
         self.server.apply({**TARGET, "spec": SPEC}, "helm")
         self.history: dict[ChildId, LedgerEntry] = {}
         self.built_in = built_in
-        self.claimable = {Deployment.api: FIELDS}
+        self.contributable = {Deployment.api: FIELDS}
 
     @property
     def live(self) -> Object:
@@ -77,9 +77,11 @@ class Stage:
         self.server.apply({**TARGET, "metadata": meta}, "f")
         self.server.delete(TARGET)
 
-    def say(self, text: str, claims: Mapping[ChildId, Claim] = MappingProxyType({})) -> None:
-        """Write what the resource says of itself, with these claims on it."""
-        (write,) = plan_own(self.plan_input(), claims, text).writes
+    def say(
+        self, text: str, contributions: Mapping[ChildId, Contribution] = MappingProxyType({})
+    ) -> None:
+        """Write what the resource says of itself, with these contributions to it."""
+        (write,) = plan_own(self.plan_input(), contributions, text).writes
         self.server.apply(write.body, MANAGER)
 
     def plan_input(self, field_policy: FieldPolicy = NO_FIELD_POLICY) -> PlanInput:
@@ -101,17 +103,25 @@ class Stage:
             writes_owner=self.built_in,
         )
 
-    def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:
-        desired = Desired(claims=claims)
-        planning = plan_resource(self.plan_input(field_policy), desired, (Service,), self.claimable)
+    def plan(
+        self, *contributions: Contribution, field_policy: FieldPolicy = NO_FIELD_POLICY
+    ) -> Plan:
+        desired = Desired(contributions=contributions)
+        planning = plan_resource(
+            self.plan_input(field_policy), desired, (Service,), self.contributable
+        )
         made = in_one_turn(planning)
         self.history |= made.judged
         return made
 
-    def carry_out(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> list[Write]:
+    def carry_out(
+        self, *contributions: Contribution, field_policy: FieldPolicy = NO_FIELD_POLICY
+    ) -> list[Write]:
         """Plan and write until nothing is left to do; give the writes."""
         done: list[Write] = []
-        while step := next(iter(self.plan(*claims, field_policy=field_policy).requests), None):
+        while step := next(
+            iter(self.plan(*contributions, field_policy=field_policy).requests), None
+        ):
             assert isinstance(step, Write)
             self.server.apply(step.body, MANAGER, force=bool(step.claims))
             done.append(step)
@@ -123,12 +133,12 @@ class Stage:
         return managed_fields.entry(self.live, MANAGER) is not None
 
 
-def replicas(number: int, **more: Any) -> Claim:
-    return claim({"spec": {"replicas": number, **more}})
+def replicas(number: int, **more: Any) -> Contribution:
+    return contribution({"spec": {"replicas": number, **more}})
 
 
-def claim(fields: Object) -> Claim:
-    return Claim(Deployment, "web", fields)
+def contribution(fields: Object) -> Contribution:
+    return Contribution(Deployment, "web", fields)
 
 
 def yielding(word: str, term: str = "Deployment/web: spec.replicas") -> FieldPolicy:
@@ -140,7 +150,7 @@ def stage() -> Stage:
     return Stage()
 
 
-class TestClaim:
+class TestContribution:
     def test_only_the_identity_with_the_uid_and_the_fields_are_applied(self, stage):
         uid = stage.live["metadata"]["uid"]
 
@@ -175,7 +185,7 @@ class TestClaim:
     def test_the_object_is_never_deleted(self, stage):
         assert stage.plan().requests == ()
 
-    def test_nulls_are_not_claimed(self, stage):
+    def test_nulls_are_not_contributed(self, stage):
         (write,) = stage.carry_out(replicas(2, paused=None))
 
         assert unguarded(write.body)["spec"] == {"replicas": 2}
@@ -209,8 +219,8 @@ class TestConflict:
         live["spec"]["replicas"] = 0
         plan_input = replace(stage.plan_input(), live={ID: live})
 
-        desired = Desired(claims=(replicas(3),))
-        made = in_one_turn(plan_resource(plan_input, desired, (), stage.claimable))
+        desired = Desired(contributions=(replicas(3),))
+        made = in_one_turn(plan_resource(plan_input, desired, (), stage.contributable))
 
         assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]
@@ -235,7 +245,9 @@ class TestConflict:
 
 
 class TestGivingBack:
-    def test_a_claim_that_is_not_desired_any_more_is_given_back_by_applying_nothing(self, stage):
+    def test_a_contribution_that_is_not_desired_any_more_is_given_back_by_applying_nothing(
+        self, stage
+    ):
         stage.carry_out(replicas(3))
         stage.history.clear()
         uid = stage.live["metadata"]["uid"]
@@ -257,17 +269,17 @@ class TestGivingBack:
 
         assert stage.replicas == 3
 
-    def test_a_claim_of_fewer_fields_gives_the_others_back(self, stage):
+    def test_a_contribution_of_fewer_fields_gives_the_others_back(self, stage):
         stage.carry_out(replicas(3, minReadySeconds=5))
 
         stage.carry_out(replicas(3))
 
         assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
 
-    def test_a_claim_of_no_field_is_none(self, stage):
+    def test_a_contribution_of_no_field_is_none(self, stage):
         stage.carry_out(replicas(3))
 
-        stage.carry_out(claim({}))
+        stage.carry_out(contribution({}))
 
         assert not stage.is_held
 
@@ -310,33 +322,33 @@ class TestMistakes:
     }
 
     @pytest.mark.parametrize(
-        ("claims", "why"),
+        ("contributions", "why"),
         [
-            ((Claim(Service, "web", {"spec": {}}),), "declares no claims on it"),
-            ((claim({"status": {"replicas": 1}}),), "does not declare status"),
-            ((claim({"metadata": {"finalizers": ["a/b"]}}),), "declare metadata.finalizers"),
-            ((claim(BESIDE),), "does not declare metadata.labels.other, spec.strategy"),
-            ((claim({"spec": 3}),), "does not declare spec"),
-            ((replicas(3), replicas(4)), "it is claimed twice"),
+            ((Contribution(Service, "web", {"spec": {}}),), "declares no contributions to it"),
+            ((contribution({"status": {"replicas": 1}}),), "does not declare status"),
+            ((contribution({"metadata": {"finalizers": ["a/b"]}}),), "declare metadata.finalizers"),
+            ((contribution(BESIDE),), "does not declare metadata.labels.other, spec.strategy"),
+            ((contribution({"spec": 3}),), "does not declare spec"),
+            ((replicas(3), replicas(4)), "it is declared twice"),
         ],
         ids=["kind", "status", "finalizers", "beside others", "no map", "twice"],
     )
-    def test_a_claim_that_may_not_be_made_is_a_problem(self, stage, claims, why):
-        made = stage.plan(*claims)
+    def test_a_contribution_that_may_not_be_made_is_a_problem(self, stage, contributions, why):
+        made = stage.plan(*contributions)
 
         (problem,) = made.problems
-        assert (problem.reason, problem.stalled) == ("InvalidClaim", True)
+        assert (problem.reason, problem.stalled) == ("InvalidContribution", True)
         assert why in problem.message
 
-    def test_its_object_keeps_what_was_claimed_before(self, stage):
+    def test_its_object_keeps_what_was_contributed_before(self, stage):
         stage.carry_out(replicas(3))
 
-        assert stage.plan(claim({"status": {}})).requests == ()
+        assert stage.plan(contribution({"status": {}})).requests == ()
         assert stage.is_held
 
 
 class TestSpelling:
-    def test_a_respelled_claim_is_settled_by_what_is_remembered_of_it(self, stage):
+    def test_a_respelled_contribution_is_settled_by_what_is_remembered_of_it(self, stage):
         (write,) = stage.carry_out(replicas(3))
         want, live = unguarded(write.body), stage.live
         live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
@@ -352,7 +364,7 @@ class TestSpelling:
 
 
 class TestWaiting:
-    """A claim that the author allows, and compose holds back."""
+    """A contribution that the author claims, and compose holds back."""
 
     POLICY = yielding("claim")
     WAITING = dataclasses.replace(replicas(3), waits="it was taken before")
@@ -380,7 +392,7 @@ class TestWaiting:
 
     def test_what_is_never_taken_by_force_has_a_reason_of_its_own(self, stage):
         policy = yielding("claim", "Deployment/web: spec.selector")
-        wanted = claim({"spec": {"selector": {"matchLabels": {"a": "b"}}}})
+        wanted = contribution({"spec": {"selector": {"matchLabels": {"a": "b"}}}})
 
         (line,) = stage.plan(wanted, field_policy=policy).ignored
         assert "a field that selects pods" in line
@@ -400,7 +412,7 @@ class TestBuiltIn:
     def stage(self) -> Stage:
         return Stage(built_in=True)
 
-    def test_the_annotation_and_the_claim_are_one_declaration(self, stage):
+    def test_the_annotation_and_the_contribution_are_one_declaration(self, stage):
         stage.carry_out(replicas(3))
         stage.say('{"a":1}', {ID: replicas(3)})
 
@@ -414,23 +426,23 @@ class TestBuiltIn:
         assert stage.carry_out() == []
         assert plan_own(stage.plan_input(), {}, '{"a":1}').writes == ()
 
-    def test_without_text_and_claim_everything_is_given_back(self, stage):
+    def test_without_text_and_contribution_everything_is_given_back(self, stage):
         stage.say('{"a":1}')
         stage.say("")
 
         assert not stage.is_held
         assert "annotations" not in stage.live["metadata"]
 
-    def test_a_claim_on_another_object_of_its_kind_is_not_declared(self, stage):
-        made = stage.plan(Claim(Deployment, "other", {"spec": {"replicas": 1}}))
+    def test_a_contribution_to_another_object_of_its_kind_is_not_declared(self, stage):
+        made = stage.plan(Contribution(Deployment, "other", {"spec": {"replicas": 1}}))
 
-        assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
+        assert [problem.reason for problem in made.problems] == ["InvalidContribution"]
 
-    def test_a_claim_on_itself_that_cannot_be_made_leaves_it_as_it_is(self, stage):
+    def test_a_contribution_to_itself_that_cannot_be_made_leaves_it_as_it_is(self, stage):
         stage.carry_out(replicas(3))
-        made = stage.plan(claim({"status": {}}))
+        made = stage.plan(contribution({"status": {}}))
 
-        assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
+        assert [problem.reason for problem in made.problems] == ["InvalidContribution"]
         assert made.requests == ()
         assert stage.replicas == 3
 
@@ -440,5 +452,5 @@ class TestBuiltIn:
         assert said(live) == Status()
 
 
-def test_the_resource_that_may_claim_is_the_one_of_the_same_name_unless_said_otherwise():
-    assert Claimable(Deployment, FIELDS).of(Deployment(TARGET)) == ("default", "web")
+def test_the_resource_that_may_contribute_is_the_one_of_the_same_name_unless_said_otherwise():
+    assert ContributesTo(Deployment, FIELDS).of(Deployment(TARGET)) == ("default", "web")

@@ -1,4 +1,4 @@
-"""Claims of fields on objects that are not owned, on the cluster in memory."""
+"""Contributions to objects that are not owned, on the cluster in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from faults.built_in import WEB, noted
 from faults.checked import DEMO
 from faults.scenario import STATUS, Act, People, Scenario, Step, at, scale, take, value_at
-from hedgerow.contract import BuiltIn, Claim, Claimable, Controller, Desired, Key, Observed
+from hedgerow.contract import (
+    BuiltIn,
+    ContributesTo,
+    Contribution,
+    Controller,
+    Desired,
+    Key,
+    Observed,
+)
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
@@ -55,18 +63,22 @@ def by_label(obj: View) -> Key | None:
 
 
 def scaled(resource: Resource, observed: Observed) -> Desired:
-    """Claim the replicas that an annotation wants, of each Deployment that there is to claim."""
+    """Contribute the replicas that an annotation wants to each Deployment that there is for it."""
     wanted = resource.metadata.annotations.get(WANTED)
     fields: Object = {"spec": {"replicas": int(wanted)}} if wanted else {}
     if not wanted:
         return Desired()
     names = [view.name for view in observed.all(Deployment)] or ["web"]
-    return Desired(claims=tuple(Claim(Deployment, name, fields) for name in names))
+    return Desired(contributions=tuple(Contribution(Deployment, name, fields) for name in names))
 
 
 REPLICAS = (("spec", "replicas"),)
 SCALER: Controller[Any] = Controller(
-    "scaler", BlueGreen, scaled, owns=(), claims=(Claimable(Deployment, REPLICAS, of=by_label),)
+    "scaler",
+    BlueGreen,
+    scaled,
+    owns=(),
+    contributes=(ContributesTo(Deployment, REPLICAS, of=by_label),),
 )
 
 
@@ -84,11 +96,11 @@ def own(resource: Workload, _observed: Observed) -> Desired:
         bad = stalled("InvalidReplicas", f"{WANTED} is no number: {wanted}")
         return Desired(status=Status(conditions=bad))
     fields: Object = {"spec": {"replicas": int(wanted)}}
-    return Desired(claims=(Claim(Deployment, resource.metadata.name, fields),))
+    return Desired(contributions=(Contribution(Deployment, resource.metadata.name, fields),))
 
 
 OWN: Controller[Any] = Controller(
-    "scaler", Workload, own, owns=(), built_in=BuiltIn(claims=REPLICAS)
+    "scaler", Workload, own, owns=(), built_in=BuiltIn(contributes=REPLICAS)
 )
 LABELS = {"app": "web"}
 SPEC = {
@@ -165,7 +177,7 @@ LOOKS: dict[str, Look] = {
     "reasons": reasons,
 }
 OF_WORLD: dict[str, Look] = {
-    "claim_writes": lambda people: sum("Deployment" in line for line in people.writes),
+    "contribution_writes": lambda people: sum("Deployment" in line for line in people.writes),
 }
 
 
@@ -189,14 +201,14 @@ def deploy(world: World, name: str) -> None:
     deployed(name)(WorldPeople(world))
 
 
-async def claimed(**how: Any) -> World:
+async def contributed(**how: Any) -> World:
     """Return a world with a Deployment that is scaled."""
     world = World(controller=SCALER, **how)
-    await play(world, [CLAIMED], rest=settle)
+    await play(world, [CONTRIBUTED], rest=settle)
     return world
 
 
-CLAIMED = step(deployed(), declare(), wanted("3"), web=3, held=HELD, Ready="True/Settled")
+CONTRIBUTED = step(deployed(), declare(), wanted("3"), web=3, held=HELD, Ready="True/Settled")
 OTHER = {**DEMO, "metadata": {"name": "other"}}
 NINE = {"spec": {"replicas": 9}}
 CONTESTED = [("Deployment/web", ".spec.replicas", "kubectl")]
@@ -204,18 +216,18 @@ TERM = "Deployment/web: spec.replicas"
 ROWS = (
     row(
         "a field of an object is held and nothing else",
-        CLAIMED,
+        CONTRIBUTED,
         looked(lambda people: "ownerReferences" not in (people.get(WEB) or {})["metadata"]),
         looked(at(WEB, "metadata", "labels", is_={OF: "demo"})),
     ),
     row(
-        "an object that is not there is claimed once it is",
+        "an object that is not there is contributed to once it is",
         step(declare(), wanted("3"), web=None, Ready="True/Settled"),
         step(deployed(), web=3),
     ),
     row(
         "a change of the object is noticed, and the annotations of the resource apply to it",
-        CLAIMED,
+        CONTRIBUTED,
         step(
             scale(WEB, 7, "kubectl"),
             web=7,
@@ -235,8 +247,8 @@ ROWS = (
     *(
         row(
             f"one that {why} is given back{' by another life' if restarted else ''}",
-            CLAIMED,
-            step(act, restarted=restarted, held=None, claim_writes=1),
+            CONTRIBUTED,
+            step(act, restarted=restarted, held=None, contribution_writes=1),
         )
         for why, act in {
             "is not wanted": wanted(None),
@@ -248,18 +260,18 @@ ROWS = (
     ),
     row(
         "one that is assigned to another resource is given back or taken over",
-        CLAIMED,
+        CONTRIBUTED,
         step(declare(OTHER), of_other("other"), held=None),
         step(wanted("5", OTHER), web=5),
     ),
     row(
         "a refused giving back is tried again",
-        CLAIMED,
+        CONTRIBUTED,
         step(in_world(forbid_twice), delete(DEMO), held=None),
     ),
     row(
         "nothing is given back while the resource cannot be read",
-        CLAIMED,
+        CONTRIBUTED,
         step(
             wanted(None, **{"hedgerow.dev/yield": "nonsense"}),
             held=HELD,
@@ -267,13 +279,13 @@ ROWS = (
         ),
     ),
 )
-OWN_CLAIMED = step(deployed(), wanted("3", WEB), web=3, held=HELD, said={}, events="")
+OWN_CONTRIBUTED = step(deployed(), wanted("3", WEB), web=3, held=HELD, said={}, events="")
 FIELD = ("Deployment/web", ".spec.replicas", "kubectl")
 BUILT_IN = (
     row("a built-in resource without a reason gets no request", step(deployed(), sent=[])),
     row(
         "what a condition would say is in one annotation, while there is something to say",
-        OWN_CLAIMED,
+        OWN_CONTRIBUTED,
         step(
             scale(WEB, 7, "kubectl"),
             web=7,
@@ -285,8 +297,8 @@ BUILT_IN = (
         step(wanted("7", WEB), said={}, web=7),
     ),
     row(
-        "a bad annotation of its user is told and the claim given back",
-        OWN_CLAIMED,
+        "a bad annotation of its user is told and the contribution given back",
+        OWN_CONTRIBUTED,
         step(
             wanted("many", WEB),
             reasons={"Stalled": "InvalidReplicas", "Ready": "InvalidReplicas"},
@@ -310,7 +322,7 @@ async def test_of_built_in(row: Scenario):
 class TestBuiltIn:
     async def test_a_refused_annotation_waits_ever_longer(self):
         world = World(controller=OWN)
-        await play(world, [OWN_CLAIMED], rest=settle)
+        await play(world, [OWN_CONTRIBUTED], rest=settle)
         refused = refuse(world, errors.Forbidden("may not", code=403), "web")
         start = world.server.now
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
@@ -324,7 +336,7 @@ class TestBuiltIn:
 
     async def test_who_takes_the_replicas_away_again_and_again_is_let_win(self):
         again = [step(in_world(take_away), lag="Deployment")] * 30
-        fight = row("a fight", OWN_CLAIMED, *again, step(), step(sent=[]))
+        fight = row("a fight", OWN_CONTRIBUTED, *again, step(), step(sent=[]))
         world = await play_row(fight, World(controller=OWN))
 
         assert len(on_deployments(world)) < 20
@@ -332,7 +344,7 @@ class TestBuiltIn:
 
 class TestTooLarge:
     async def test_an_object_that_is_too_large_is_not_written_and_still_given_back(self):
-        world = await claimed()
+        world = await contributed()
         too_large = step(edit(WEB, MANY), Stalled="True/TooLarge", held=HELD)
         await play(world, [too_large, step(delete(DEMO), held=None)], rest=settle)
 
@@ -350,7 +362,9 @@ class RegionView(View):
 def regional(resource: Region, _observed: Observed) -> Desired:
     wanted = resource.metadata.annotations.get(WANTED)
     fields: Object = {"spec": {"replicas": int(wanted)}} if wanted else {}
-    return Desired(claims=(Claim(RegionView, resource.metadata.name, fields),) if wanted else ())
+    return Desired(
+        contributions=(Contribution(RegionView, resource.metadata.name, fields),) if wanted else ()
+    )
 
 
 class TestClusterScoped:
@@ -363,7 +377,7 @@ class TestClusterScoped:
             kinds, "BUILTIN", (*kinds.BUILTIN, ServedKind(Region.api, {"spec": spec}))
         )
         regions: Controller[Any] = Controller(
-            "scaler", Region, regional, owns=(), built_in=BuiltIn(claims=REPLICAS)
+            "scaler", Region, regional, owns=(), built_in=BuiltIn(contributes=REPLICAS)
         )
         world = World(controller=regions, namespaces=("default",))
         world.server.open_namespace("")
@@ -371,7 +385,9 @@ class TestClusterScoped:
         world.server.apply({**self.TARGET, "metadata": {"name": "north", **notes}}, "user")
         return world
 
-    async def test_it_is_watched_claimed_and_told_of_in_namespace_default(self, world: World):
+    async def test_it_is_watched_contributed_to_and_told_of_in_namespace_default(
+        self, world: World
+    ):
         await world.settle()
         live = world.server.get(self.TARGET)
         assert live is not None
