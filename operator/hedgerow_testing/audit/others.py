@@ -432,8 +432,6 @@ class Others:
                     one.child.object,
                     f"replicas that an autoscaler set to {one.value} became {now} again",
                     path_of(_REPLICAS),
-                    str(one.value),
-                    str(now),
                     request=write.request.evidence,
                     causes=causes(write, _REPLICAS),
                 )

@@ -19,7 +19,6 @@ from hedgerow_testing.audit.cli.outputs import (
     deliver,
     destinations,
     judged_by,
-    kept,
 )
 from hedgerow_testing.audit.engine import audit
 from hedgerow_testing.audit.inputs import AUTHOR, read_inputs
@@ -219,7 +218,9 @@ def audit_command(
     try:
         with progress_shown() as tell:
             for number in range(repeat):
-                folder = keep and kept(keep / str(number + 1) if repeat > 1 else keep)
+                folder = keep / str(number + 1) if keep and repeat > 1 else keep
+                if folder:
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 work = partial(
                     audit, inputs, pace=Pace.of(settle), kubernetes=kubernetes, keep=folder
                 )

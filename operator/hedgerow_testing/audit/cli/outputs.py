@@ -110,15 +110,6 @@ def _lines(file: Path) -> dict[str, tuple[str, ...]]:
     return read_baseline(str(file), text)
 
 
-def kept(directory: Path) -> Path:
-    """Return the directory that is to keep what a report comes from. Raises CommandError."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{directory} cannot be made: {error.strerror}", Exit.USAGE) from None
-    return directory
-
-
 def judged_by(
     report: AuditReport,
     files: Baselines,

@@ -202,3 +202,26 @@ def test_a_signal_ends_it_early_with_a_partial_report(typing, audits, monkeypatc
     assert code == 130
     assert "This report is partial: it was interrupted." in out
     assert "interrupted by SIGINT" in err
+
+
+def test_what_varies_between_audits_is_in_the_baseline_and_each_is_kept(
+    typing, audits, monkeypatch, tmp_path
+):
+    words, folders = audits(report()), []
+    made = [report(TAKEN, NOTED), report(TAKEN)]
+
+    def audit(_inputs: Any, *, keep: Path, **_: Any) -> AuditReport:
+        folders.append(keep)
+        return made[len(folders) - 1]
+
+    monkeypatch.setattr(command, "audit", audit)
+    known, kept = tmp_path / "known.txt", tmp_path / "kept"
+    repeated = ("--repeat", "2", "--keep", kept, "--write-baseline", known, "--settle", "30")
+
+    code, out, _ = typing(*words, *repeated, "--manager", "argocd", "--", "run")
+
+    assert code == 0
+    assert "2 findings are known" in out
+    assert folders == [kept / "1", kept / "2"]
+    assert all(one.is_dir() for one in folders)
+    assert "# varies: in 1 of 2 audits\nempty-writes" in known.read_text()
