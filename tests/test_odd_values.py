@@ -22,7 +22,6 @@ from hedgerow.schedule.errors import ScheduleError
 from hedgerow.schedule.parser import parse as schedule
 from hedgerow_schemas.base import Status, instant
 from hedgerow_schemas.job import Job
-from hedgerow_tools.fields.client_side_apply import LAST_APPLIED, patch
 from hedgerow_tools.fields.edits import put
 from plan import one_child
 from plan.made import entry, live
@@ -89,7 +88,6 @@ REFUSED: dict[str, tuple[Callable[[], object], type[ValueError]]] = {
     "a duration": (lambda: nanoseconds(f"{DIGITS}h"), ScheduleError),
     "a manifest's number": (lambda: from_yaml(f"a: {DIGITS}"), ManifestError),
     "a manifest's key": (lambda: from_yaml(f"{DIGITS}: a"), ManifestError),
-    "kubectl's annotation": (lambda: patch(annotated(LAST_APPLIED, DIGITS), {}), ValueError),
 }
 
 

@@ -50,8 +50,8 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("rollback",): [("{poison}",), ("{poison}", "--dry-run"), ("{poison}", "--wait", "50ms")],
     ("adopt",): [(TARGET, "--from", "old"), (TARGET, "--from", "{poison}")],
     ("plan",): [
-        FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",),
-        (*FILES, "--as-manager", "helm"), (*FILES, "--as-manager", "helm", "--force"),
+        FILES, ("bluegreen/demo",), ("{poison}",),
+        (*FILES, "--field-manager", "helm"), (*FILES, "--force"),
     ],
     ("run",): [("--context", "{poison}"), ("--controllers", "{poison}")],
     ("schedule", "explain"): [

@@ -84,7 +84,7 @@ def settle(world: World, kubeconfig: Path, name: str = "demo", kind: str = "blue
 
 
 class TestAsKubectl:
-    """What is said of the resource itself is what `kubectl apply -f` of the same file then gets."""
+    """What is said of an object is what `kubectl apply --server-side` of the file then gets."""
 
     @pytest.fixture
     def kubectl(self, sandbox, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
@@ -104,11 +104,10 @@ class TestAsKubectl:
         ("spec", "meta", "said"),
         [
             ({"routeTo": "Red"}, {}, 'spec.routeTo: Unsupported value: "Red"'),
-            ({"routTo": "Blue"}, {}, 'unknown field "spec.routTo"'),
-            ({"blueSpec": pods("blue", "x" * 300_000)}, {}, "metadata.annotations: Too long"),
+            ({"routTo": "Blue"}, {}, ".spec.routTo: field not declared in schema"),
             ({}, {"namespace": "nowhere-at-all"}, 'namespaces "nowhere-at-all" not found'),
         ],
-        ids=["value", "misspelt", "size", "namespace"],
+        ids=["value", "misspelt", "namespace"],
     )
     def test_what_is_refused_is_refused_in_its_words_and_under_its_own_name(
         self, namespace, typed, kubectl, spec, meta, said
@@ -119,7 +118,7 @@ class TestAsKubectl:
         manifest["metadata"] |= meta
         name = manifest["metadata"]["name"]
         code, out, _ = typed(manifest, width=1000)
-        taken, answer = kubectl()
+        taken, answer = kubectl("--server-side")
 
         assert (code, taken) == (1, False)
         assert f"✗ BlueGreen/{name} would be refused" in out
@@ -127,32 +126,22 @@ class TestAsKubectl:
         assert said in answer
         assert [word for word in re.findall(r'BlueGreen\S* "([^"]+)"', out) if word != name] == []
 
-    def test_what_has_changed_is_what_it_then_makes_of_it(self, world, namespace, typed, kubectl):
-        """Fact: what kubectl's three-way merge makes of a changed file."""
-        typed(bluegreen(namespace, promotion="WhenAvailable"))
-        assert kubectl()[0]
-        changed = bluegreen(namespace, route_to="Green", blueSpec=pods("blue", "example/echo:2"))
-        told = typed(changed, "-o", "json")
-        lines = fields(listed(told), "BlueGreen/demo")
-        assert kubectl()[0]
-        spec = world.get("BlueGreen", "demo")["spec"]
-
-        assert told[0] == 2
-        assert {path for path, line in lines.items() if line["change"] != "shared"} == {
-            ".spec.routeTo", '.spec.blueSpec.containers[name="blue"].image', ".spec.promotion",
-        }  # fmt: skip
-        assert lines[".spec.promotion"]["new"] == spec["promotion"] == "Immediate"
-        assert lines[".spec.routeTo"]["new"] == spec["routeTo"] == "Green"
-
-    def test_server_side_apply_takes_over_from_it(self, world, namespace, typed, kubectl):
-        """Fact: kubectl gives up its client-side entry when it applies server-side."""
+    @pytest.mark.parametrize(
+        ("flags", "forced"),
+        [((), ()), (("--field-manager", "team"), ("--force-conflicts",))],
+        ids=["kubectl", "other"],
+    )
+    def test_it_takes_over_what_client_side_apply_held(
+        self, world, namespace, typed, kubectl, flags, forced
+    ):
+        """Fact: kubectl gives its client-side entry to any manager that it applies as."""
         typed(bluegreen(namespace, promotion="WhenAvailable"))
         assert kubectl()[0]
         changed = bluegreen(namespace, greenSpec=None, blueSpec=pods("blue", "example/echo:2"))
-        told = typed(changed, "--server-side", "-o", "json")
+        told = typed(changed, *flags, *(["--force"] if forced else []), "-o", "json")
         lines = fields(listed(told), "BlueGreen/demo")
         before = world.get("BlueGreen", "demo")["spec"]
-        assert kubectl("--server-side")[0]
+        assert kubectl("--server-side", *flags, *forced)[0]
         after = world.get("BlueGreen", "demo")["spec"]
 
         assert told[0] == 2
@@ -167,7 +156,7 @@ class TestAsKubectl:
     ):
         """Fact: how much etcd takes of one object."""
         spec = pods("blue", "x" * (kilobytes * 1024))
-        told = typed(bluegreen(namespace, blueSpec=spec, greenSpec=None), "--server-side")
+        told = typed(bluegreen(namespace, blueSpec=spec, greenSpec=None))
 
         assert told[0] == code
         assert ("request is too large" in told[1]) is (code == 1)
@@ -200,14 +189,12 @@ class TestRules:
 
 
 class TestNulls:
-    """A plan answers what the server answers to the same kind of apply."""
+    """A plan answers what the server answers to the apply."""
 
-    @pytest.mark.parametrize("way", ["", "--server-side"])
-    def test_what_a_generator_prints_would_be_created(self, namespace, typed, way):
-        """Fact: which nulls the server takes in each way to write."""
-        flags = [way] if way else []
+    def test_what_a_generator_prints_would_be_created(self, namespace, typed):
+        """Fact: which nulls the server takes in an apply."""
         for given in (generated.cronjob(namespace), generated.bluegreen(namespace)):
-            code, out, err = typed(given, *flags)
+            code, out, err = typed(given)
 
             assert (code, err) == (2, "")
             assert f"+ {given['kind']}/generated would be created" in out
@@ -215,14 +202,13 @@ class TestNulls:
     @pytest.mark.parametrize(
         ("field", "is_refused"), [("suspend", False), ("startingDeadlineSeconds", True)]
     )
-    def test_another_null_is_left_out_of_a_create_and_refused_of_an_apply_without_a_default(
+    def test_another_null_is_refused_without_a_default(
         self, api, namespace, typed, field, is_refused
     ):
-        """Fact: a POST drops nulls that an apply is refused for."""
+        """Fact: which nulls an apply is refused for."""
         given = generated.cronjob(namespace, **{field: None})
 
-        assert typed(given)[0] == 2
-        code, out, _ = typed(given, "--server-side")
+        code, out, _ = typed(given)
         assert code == (1 if is_refused else 2)
         assert (f"spec.{field}: Invalid value" in out) is is_refused
         assert api.apply(given, "user", dry_run=True).ok is not is_refused
@@ -241,9 +227,8 @@ class TestRefused:
         assert actions(resource)["Deployment/demoblue-deployment"] == "refused"
         assert "containerPort" in resource["refusals"][0]["message"]
 
-    @pytest.mark.parametrize("way", ["", "--server-side"])
     @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"startingDeadlineSeconds": 0}])
-    def test_a_job_that_a_template_would_make(self, api, namespace, typed, spec, way):
+    def test_a_job_that_a_template_would_make(self, api, namespace, typed, spec):
         """Fact: the server refuses of a Job what it refuses of its own CronJob."""
         mounts = [{"name": "nope", "mountPath": "/x"}]
         pod = {"containers": [{"name": "c", "image": "busybox", "volumeMounts": mounts}]}
@@ -251,7 +236,7 @@ class TestRefused:
         given = generated.cronjob(
             namespace, "yearly", schedule="0 0 1 1 *", jobTemplate=template, **spec
         )
-        code, out, _ = typed(given, *([way] if way else []))
+        code, out, _ = typed(given)
 
         assert code == 1
         assert "+ CronJob/yearly would be created" in out
@@ -323,10 +308,10 @@ def definition(kind: str, *versions: str) -> Object:
     return custom(f"{kind.lower()}.example.com", kind, schema, *reversed(versions))
 
 
-class TestAsManager:
+class TestAnyObject:
     """Objects of any kind, on a server on which hedgerow need not be installed."""
 
-    HELM = ("--as-manager", "helm")
+    HELM = ("--field-manager", "helm")
 
     def test_a_chart_that_is_not_there_is_planned_in_turn_and_nothing_is_written(
         self, api, namespace, typed, audit_log: AuditLog
@@ -382,7 +367,7 @@ class TestAsManager:
         rolling = of_kind("apps/v1", "Deployment", "web", {"spec": spec}, namespace=namespace)
         api.apply(rolling, "helm").must()
         recreate = {**rolling, "spec": {**spec, "strategy": {"type": "Recreate"}}}
-        code, out, _ = typed(recreate, "--as-manager", "argo")
+        code, out, _ = typed(recreate, "--field-manager", "argo")
 
         assert code == 1
         assert "spec.strategy.rollingUpdate: Forbidden: may not be specified when" in out
@@ -425,14 +410,14 @@ class TestPromise:
         mark = audit_log.mark()
         typed(bluegreen(namespace, blueSpec=pods("blue", "x"), greenSpec=None))
         typed(bluegreen(namespace, "new"))
-        typed(bluegreen(namespace, "new"), "--server-side")
+        typed(bluegreen(namespace, route_to="Green"), "--field-manager", "team", "--force")
         typed("demo")
         writes = audit_log.writes(mark, agent="hedgerow")
 
         assert len(writes) > 4
-        assert {entry["verb"] for entry in writes} == {"create", "patch"}
+        assert {entry["verb"] for entry in writes} == {"patch"}
+        assert any("force=true" in entry["requestURI"] for entry in writes)
         assert [e["requestURI"] for e in writes if "dryRun=All" not in e["requestURI"]] == []
-        assert [e["requestURI"] for e in writes if "force" in e["requestURI"]] == []
 
 
 ADMISSION = "admissionregistration.k8s.io/v1"

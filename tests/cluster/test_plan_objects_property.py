@@ -1,4 +1,4 @@
-"""The promise of `hedgerow plan --as-manager`: what it says is what the real apply does."""
+"""The promise of `hedgerow plan --field-manager`: what it says is what the real apply does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_tools.fields.diff import difference
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.objects import ObjectForecaster
-from hedgerow_tools.planning.submission import FORCED, Submission, UserApply
+from hedgerow_tools.planning.submission import Submission, UserApply
 from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal, told
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 MANAGER = "helm"
 OTHERS = ("argo", "flux", MANAGER, MANAGER)
 EXAMPLES = 20
-"""Few: tests/tools/fields/test_forcing.py draws widely in memory."""
+"""Few: tests/tools/planning/test_force.py draws widely in memory."""
 MUST_OCCUR = {
     "created", "configured", "unchanged", "refused", "contested", "forced", "removed"
 }  # fmt: skip
@@ -62,7 +62,7 @@ class Trial:
         manifest = self.manifest(drawn)
         async with connect(kubeconfig=self.kubeconfig) as cluster:
             for force in (False, True):
-                applier = UserApply(MANAGER, server_side=True, migrates=False, takes=force)
+                applier = UserApply(MANAGER, takes=force)
                 stored = await cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
                 now = SystemClock().now()
                 submission = Submission(self.ref, manifest, stored, applier, now)
@@ -70,14 +70,14 @@ class Trial:
                 forecaster = Forecaster(cluster, SystemClock(), applier=applier)
                 forecast = await ObjectForecaster(forecaster, self.ref.namespace).of(manifest)
                 reply = self.api.apply(manifest, MANAGER, force=force)
-                assert said.merged == "" or said.merged.startswith(FORCED)
+                assert said.merged == ""
                 [found] = forecast.objects
                 self.met |= {found.action, *(line.kind for line in found.lines)}
                 self.met |= {"forced"} if said.taken else set()
                 self.met |= {"contested"} if said.contested else set()
                 if not reply.ok:
                     must_be_refused(said, error_of(reply))
-                    assert found.action == "refused" or said.merged
+                    assert found.action == "refused"
                     continue
                 must_equal(said, reply.body)
                 lines = difference(stored, reply.body, MANAGER)

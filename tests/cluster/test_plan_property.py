@@ -1,25 +1,22 @@
-"""The promise of `hedgerow plan` on a real API server, which takes both ways to apply.
+"""The promise of `hedgerow plan` on a real API server.
 
-Of server-side apply alone, tests/tools/planning/test_promise.py draws more in memory.
+tests/tools/planning/test_promise.py draws more in memory.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
-import subprocess
 from datetime import timedelta
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow_testing.api import Api, Object
+from hedgerow_testing.api import Api
 from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.bluegreens import World
 from support.cluster.worlds import RealWorld
@@ -35,29 +32,16 @@ ROUNDS = 10
 @pytest.mark.usefixtures("same_everywhere")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox: Sandbox, api: Api):
-    """Fact: what the server and kubectl make of each change of a resource."""
+    """Fact: what the server makes of each change of a resource."""
     met: set[str] = set()
 
-    def by_client(manifest: Object) -> bool:
-        command = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig), "apply"]
-        ended = subprocess.run(
-            [*command, "-f", "-"],
-            input=json.dumps(manifest),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return ended.returncode == 0
-
-    async def tried(found: Drawn, is_by_client: bool) -> None:
+    async def tried(found: Drawn) -> None:
         namespace = api.namespace(f"plan-{secrets.token_hex(5)}")
         World(api, namespace).allow_claims()
         # Before any resource comes to be: nothing new is due.
         clock = FixedClock(SystemClock().now().replace(microsecond=0) - timedelta(minutes=1))
-        applies = by_client if is_by_client else None
         async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
-            trial = Trial(subject, cluster, RealWorld(api), clock, namespace, applies, met)
+            trial = Trial(subject, cluster, RealWorld(api), clock, namespace, met)
             await trial.run(found)
 
     @settings(
@@ -67,12 +51,12 @@ def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox: Sandbox
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(drawn(subject), st.booleans())
-    def holds(found: Drawn, is_by_client: bool) -> None:
-        anyio.run(tried, found, is_by_client)
+    @given(drawn(subject))
+    def holds(found: Drawn) -> None:
+        anyio.run(tried, found)
 
     for number in range(ROUNDS):
         seed(number)(holds)()
-        if met >= {*COMMON, "by client"} and (len(met & RARER) > 1 or subject.lasting):
+        if met >= COMMON and (len(met & RARER) > 1 or subject.lasting):
             return
     pytest.fail(f"the examples brought about no more than {met}")

@@ -313,7 +313,7 @@ def test_no_value_leaves_the_process(
         ("owners", f"secret/{name}", "-n", namespace, "-o", "json"),
         ("owners", f"secret/{name}", "-n", HOME),
         ("tree", f"secret/{name}", "-n", namespace),
-        ("plan", "-f", str(manifest), "--as-manager", "user"),
+        ("plan", "-f", str(manifest), "--field-manager", "user"),
     ]
     where = ("--kubeconfig", str(sandbox.kubeconfig))
     answers = [answer(capsys, *words, *where) for words in commands]

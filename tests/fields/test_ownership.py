@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hedgerow.fields.ownership import Leaf, judge, residual, with_live
+from hedgerow.fields.ownership import judge, residual
 from support.objects.judged import NAME, OTHER, OURS, Object, live, only, want
 
 SPEC = {"f:spec": {"f:replicas": {}}}
@@ -267,20 +267,3 @@ class TestResidual:
             residuals.add(self.of(found))
 
         assert 1 == len(residuals)
-
-
-@pytest.mark.parametrize(
-    ("there", "declared"),
-    [
-        ([3, None], {"spec": {"a": 3, "c": 5}}),
-        ([None, None], {"spec": {"c": 5}}),
-        ([3, 4], {"spec": {"a": 3, "b": 4, "c": 5}}),
-    ],
-)
-def test_what_is_contested_is_declared_as_it_is_or_left_out(there, declared):
-    leaves = [
-        Leaf("", ("f:spec", f"f:{name}"), "changed", 1, value, (), equal=False)
-        for name, value in zip("ab", there, strict=True)
-    ]
-
-    assert with_live({"spec": {"a": 1, "b": 2, "c": 5}}, leaves) == declared

@@ -450,19 +450,6 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     return _edited(want, spelled) if spelled else want
 
 
-def with_live(want: Object, leaves: Iterable[Leaf]) -> Object:
-    """Return `want` with the live values of these leaves; those without one are left out.
-
-    An unforced apply of it is no conflict over them: it holds them as well.
-    """
-    found = tuple(leaves)
-    there: dict[FieldPath, _Edit] = {
-        leaf.field_path: partial(_replaced, leaf.live) for leaf in found if leaf.live is not None
-    }
-    absent = [leaf for leaf in found if leaf.live is None]
-    return leave_out(_edited(want, there) if there else want, absent)
-
-
 def with_held_items(
     want: Object, live: Object, manager: str, verdict: Verdict
 ) -> tuple[Object, tuple[Leaf, ...]]:

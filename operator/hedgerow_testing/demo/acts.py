@@ -96,7 +96,7 @@ async def follow(stage: Stage) -> None:
     witness = Witness(stage)
     name, _ = samples.container()
     stage.page.say(f"greeting.yaml adds an environment variable to the container {name}.")
-    plan = f"hedgerow plan --server-side -f greeting.yaml{stage.flags}"
+    plan = f"hedgerow plan -f greeting.yaml{stage.flags}"
     ended = await stage.shell.attempt(plan)
     told = ended.code == CONFLICTS and samples.VARIABLE["name"] in ended.printed
     witness.claim("the plan adds the variable, and leaves the image as it is", told, ended)

@@ -15,17 +15,16 @@ from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
     Tree,
-    by_element,
     is_list,
     is_map,
     named,
 )
-from hedgerow.fields.sets import FieldPath, cut, subtree
+from hedgerow.fields.sets import FieldPath, cut
 from hedgerow.objects import metadata
 from hedgerow_tools.fields.edits import arranged, inside, put, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow_schemas.base import Object
@@ -40,13 +39,12 @@ def merge(
     field_manager: str,
     subresource: str = "",
     *,
-    shapes: Iterable[Tree] = (),
+    taken: Iterable[Leaf] = (),
 ) -> Object:
-    """Return `live` after `field_manager` applied `body`; nothing in it may be contested.
+    """Return `live` after `field_manager` applied `body`; only what is `taken` may be contested.
 
     Fields that are no longer declared are removed, unless somebody else holds them too. For an
-    object that does not exist, `live` has only its identity. `shapes` are more trees with list
-    keys.
+    object that does not exist, `live` has only its identity.
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
     others = held(live, but=(field_manager, subresource))
@@ -58,31 +56,20 @@ def merge(
         for leaf in verdict.leaves
         if leaf.why == "surplus" and not others.at(leaf.field_path).pairs
     ]
-    known = [*(tree for _, _, tree in entries(live)), *shapes]
+    known = [tree for _, _, tree in entries(live)]
     merged = arranged(without(put(live, wants), gone), live, body, known)
-    return _booked(merged, live, body, known, (field_manager, subresource))
+    left = _without([leaf.field_path for leaf in taken], live)
+    return _booked(merged, left, body, known, (field_manager, subresource))
 
 
-def taken(
-    live: Object, leaves: Iterable[Leaf], field_manager: str, *, shapes: Iterable[Tree] = ()
-) -> Object:
-    """Return `live` after these leaves were taken by force: with their values and new manager.
-
-    `shapes` are more trees that show which of
-    the leaves are granular maps or lists.
-    """
-    wants = {leaf.field_path: leaf.want for leaf in leaves}
-    known = [*(tree for _, _, tree in entries(live)), *shapes]
-    trees = {
-        place: tree_of(want, [one for tree in known if (one := subtree(tree, place)) is not None])
-        for place, want in wants.items()
-    }
-    managed = _managed(live)
-    if not any(_is_applier(found, field_manager, "") for found in managed):
-        managed.append(_entry(field_manager, str(live.get("apiVersion")), {}))
-    moved = [_moved(found, trees, field_manager) for found in managed]
-    live = put(live, wants)
-    return {**live, "metadata": {**metadata(live), "managedFields": moved}}
+def _without(places: Sequence[FieldPath], live: Object) -> Object:
+    """Return an object whose managers do not hold these fields any more."""
+    if not places:
+        return live
+    managed = [
+        {**one, "fieldsV1": cut(one.get("fieldsV1") or {}, places)} for one in _managed(live)
+    ]
+    return {**live, "metadata": {**metadata(live), "managedFields": managed}}
 
 
 def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree:
@@ -141,20 +128,3 @@ def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
     return (entry.get("manager"), entry.get("operation"), entry.get("subresource", "")) == (
         field_manager, "Apply", subresource,
     )  # fmt: skip
-
-
-def _moved(entry: Object, places: Mapping[FieldPath, Tree], field_manager: str) -> Object:
-    tree: Tree = entry.get("fieldsV1") or {}
-    if _is_applier(entry, field_manager, ""):
-        new = {place: there for place, there in places.items() if subtree(tree, place) is None}
-        return {**entry, "fieldsV1": _planted(tree, new)}
-    pulled = [field_path for field_path in places if subtree(tree, field_path) is not None]
-    return {**entry, "fieldsV1": cut(tree, pulled)} if pulled else entry
-
-
-def _planted(tree: Tree, places: Mapping[FieldPath, Tree]) -> Tree:
-    grown = dict(tree)
-    for element, inner in by_element(places).items():
-        below: Tree = inner[()] if () in inner else _planted(tree.get(element, {}), inner)
-        grown[element] = {SELF: {}, **below} if below and element.startswith("k:") else below
-    return grown

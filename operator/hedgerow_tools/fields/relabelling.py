@@ -37,7 +37,7 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 HELM: Final = frozenset({"Helm", "helm"})
 """Names of Helm 3, which updates; Helm 4 applies as `helm`."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_COPY: Final = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+COPY: Final = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 """Whoever updates this annotation, applies on the client side; kubectl tells them by it too."""
 
 
@@ -48,7 +48,7 @@ class ValuesNeeded(MoveRefused):
 def is_client_side_apply(holder: Holder, tree: Tree) -> bool:
     """Return whether an entry is of client-side apply, under whichever name."""
     return holder.operation == UPDATE and (
-        holder.manager == CLIENT_SIDE or subtree(tree, _COPY) is not None
+        holder.manager == CLIENT_SIDE or subtree(tree, COPY) is not None
     )
 
 

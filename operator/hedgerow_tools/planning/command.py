@@ -24,15 +24,8 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
 from hedgerow_tools.fields.forecast import worst
-from hedgerow_tools.planning.files import (
-    Declared,
-    OtherObject,
-    PlanError,
-    declared,
-    identity,
-    kustomized,
-    titled,
-)
+from hedgerow_tools.fields.relabelling import KUBECTL
+from hedgerow_tools.planning.files import PlanError, identity, kustomized, titled
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.objects import ObjectForecaster
 from hedgerow_tools.planning.submission import UserApply
@@ -71,35 +64,19 @@ Instance = Annotated[
     str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
 ]
 FieldManager = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="The field manager that kubectl is given.",
-        show_default="that of kubectl",
-    ),
-]
-ServerSide = Annotated[
-    bool,
-    typer.Option(
-        "--server-side",
-        help="The files would be applied on the server side.",
-    ),
-]
-AsManager = Annotated[
     str | None,
     typer.Option(
-        metavar="MANAGER",
-        help="Plan a server-side apply of everything in the files, of any kind, by this field"
-        " manager: helm, argocd-controller, kustomize-controller.",
-        show_default=False,
+        metavar="NAME",
+        help="The field manager that applies the files: helm, argocd-controller,"
+        " kustomize-controller.",
+        show_default=KUBECTL,
     ),
 ]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="With --as-manager: show what a forced apply would take, and from whom. Nothing is"
-        " forced.",
+        help="Show what a forced apply would take, and from whom. Nothing is taken.",
     ),
 ]
 
@@ -111,27 +88,21 @@ def plan_command(
     kustomize: Kustomize = None,
     namespace: Namespace = None,
     instance: Instance = "",
-    field_manager: FieldManager = "",
-    server_side: ServerSide = False,
-    as_manager: AsManager = None,
+    field_manager: FieldManager = None,
     takes: Force = False,
     output: Output = "text",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show what applying objects would do, without doing it.
+    """Show what `kubectl apply --server-side` would do, without doing it.
 
-    With --as-manager: what server-side apply of the files as that field manager would change, for
-    objects of any kind. hedgerow need not be installed.
-
-    Otherwise: what applying hedgerow's resources would do. The API server gets the resource as a
-    dry run of `kubectl apply`, or with --server-side of `kubectl apply --server-side`. Then the
-    command makes the passes that the operator would make.
+    The files may have objects of any kind, and hedgerow need not be installed. For hedgerow's own
+    resources, the command then makes the passes that the operator would make.
 
     Each write is a server-side dry run, so that defaults, validation and admission take part. The
     output names every field that would change, and its present field managers. It also names the
     fields and objects that would be contested, given up, taken by force, deleted or refused.
-    Nothing is written, forced or deleted. -k takes a directory as `kubectl apply -k` does.
+    Nothing is written or deleted. -k takes a directory as `kubectl apply -k` does.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)
@@ -142,9 +113,11 @@ def plan_command(
             "name either resources or, with -f, files or, with -k, a directory; see"
             f" `{typed()} plan --help`"
         )
-    applier = _applier(field_manager, as_manager, server_side=server_side, takes=takes)
-    if names and as_manager is not None:
-        raise PlanError("--as-manager is about the objects of files: give them with -f or -k")
+    if names and (takes or field_manager is not None):
+        raise PlanError(
+            "--field-manager and --force are about the objects of files: give them with -f or -k"
+        )
+    applier = _applier(field_manager, takes=takes)
 
     async def carry_out() -> list[Forecast]:
         ours = installation(Settings(instance=instance).instance)
@@ -159,9 +132,7 @@ def plan_command(
                     manifests = sources(filename or ())
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
-                if as_manager is not None:
-                    return await _of_objects(forecaster, manifests, namespace, progress)
-                return await _of_files(forecaster, manifests, namespace, progress)
+                return await _of_objects(forecaster, manifests, namespace, progress)
 
     try:
         forecasts = anyio.run(carry_out)
@@ -171,29 +142,19 @@ def plan_command(
             raise
         raise PlanError(line) from error
     with exits.quiet():
-        _print(forecasts, output, applier if as_manager is not None else None)
+        _print(forecasts, output, None if names else applier)
     raise typer.Exit(EXITS[worst(forecasts)])
 
 
-def _applier(
-    field_manager: str, as_manager: str | None, *, server_side: bool, takes: bool
-) -> UserApply:
-    """Return how the user applies; raises PlanError for options that exclude each other."""
-    if as_manager is None:
-        if takes:
-            raise PlanError("--force goes with --as-manager MANAGER: whose apply would be forced?")
-        return UserApply(field_manager, server_side=server_side)
-    if server_side or field_manager:
+def _applier(field_manager: str | None, *, takes: bool) -> UserApply:
+    """Return how the user applies; raises PlanError for what is no name."""
+    name = KUBECTL if field_manager is None else field_manager
+    if not name.isprintable() or not 0 < len(name) <= LONGEST_MANAGER:
         raise PlanError(
-            "--as-manager MANAGER already is a server-side apply by that field manager: leave out"
-            " --server-side and --field-manager"
-        )
-    if not as_manager.isprintable() or not 0 < len(as_manager) <= LONGEST_MANAGER:
-        raise PlanError(
-            f"--as-manager takes the name of a field manager: 1 to {LONGEST_MANAGER} printable"
+            f"--field-manager takes the name of a field manager: 1 to {LONGEST_MANAGER} printable"
             " characters"
         )
-    return UserApply(as_manager, server_side=True, migrates=False, takes=takes)
+    return UserApply(name, takes=takes)
 
 
 async def _of_objects(
@@ -225,57 +186,6 @@ def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
     if not wanted:
         raise PlanError("there is no object in the files given")
     return list(wanted.values())
-
-
-async def _of_files(
-    forecaster: Forecaster,
-    manifests: Iterable[tuple[str, str]],
-    namespace: str | None,
-    progress: Status,
-) -> list[Forecast]:
-    wanted = _declared(manifests, namespace, forecaster.cluster.namespace)
-    forecasts: list[Forecast] = []
-    for number, (found, coming) in enumerate(wanted, 1):
-        progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
-        forecasts.append(
-            await forecaster.of_manifest(found.controller, found.manifest, coming=coming)
-        )
-    return forecasts
-
-
-def _declared(
-    manifests: Iterable[tuple[str, str]], namespace: str | None, default: str
-) -> list[tuple[Declared, bool]]:
-    """Return the resources of the files, and whether an earlier object creates their namespace.
-
-    If a resource occurs twice, the last one counts: kubectl applies one after the other.
-    """
-    found: dict[str, tuple[Declared, bool]] = {}
-    made: set[str] = set()
-    for name, text in manifests:
-        for each in declared(name, text, namespace or default):
-            if isinstance(each, OtherObject):
-                made.add(each.namespace)
-                say(
-                    f"{name}: {each.title} is not one of {program_name()}'s resources,"
-                    " and not planned without --as-manager"
-                )
-                continue
-            meta = each.manifest["metadata"]
-            if namespace not in {None, meta["namespace"]}:
-                raise PlanError(
-                    f"{name}: {each.manifest['kind']}/{meta['name']} is for namespace"
-                    f" {meta['namespace']}, not for that of -n"
-                )
-            if found.pop(each.title, None):
-                say(f"{name}: {each.title} is there twice; the last one is planned")
-            found[each.title] = each, meta["namespace"] in made
-    if not found:
-        raise PlanError(
-            f"there is no resource of {program_name()} in the files given; --as-manager MANAGER"
-            " plans objects of any kind"
-        )
-    return list(found.values())
 
 
 async def _named(forecaster: Forecaster, given: str, namespace: str) -> list[Forecast]:
@@ -330,6 +240,6 @@ def _print(forecasts: Sequence[Forecast], output: str, applier: UserApply | None
 
     heading = ""
     if applier is not None:
-        forced = ", forced: nothing was forced to find this out" if applier.takes else ""
+        forced = ", forced" if applier.takes else ""
         heading = f"Server-side apply as {applier.manager}{forced}"
     show(forecasts, SystemClock().now(), heading=heading)

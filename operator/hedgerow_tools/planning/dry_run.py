@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from hedgerow.contract import Notice
-from hedgerow.fields import ownership
 from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import (
     AlreadyExists,
@@ -28,7 +27,7 @@ from hedgerow.kube.errors import (
 from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
 from hedgerow_tools.fields.forecast import WriteRefusal
-from hedgerow_tools.fields.merge import merge, taken
+from hedgerow_tools.fields.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,7 +59,7 @@ class DryRunObject:
     """One object of the dry run: as it is stored, and as it would be by now.
 
     `merged` says why it was computed without the server. `claims` are the leaves that would have
-    been taken by force; they are left out of dry runs.
+    been taken by force.
     """
 
     ref: ObjectRef
@@ -133,9 +132,16 @@ class DryRunCluster:
         return await self.cluster.list(api, namespace, **more)
 
     async def apply(
-        self, api: ApiResource, body: Object, *, manager: str, subresource: str = "", **_: Any
+        self,
+        api: ApiResource,
+        body: Object,
+        *,
+        manager: str,
+        subresource: str = "",
+        force: bool = False,
+        **_: Any,
     ) -> ApplyResult:
-        """Apply as a dry run and return the result; it is never forced, even if `force` is set."""
+        """Apply as a dry run and return the result."""
         meta = metadata(body)
         ref = ObjectRef(api, str(meta.get("namespace", "")), str(meta["name"]))
         if api == EVENTS:
@@ -149,7 +155,7 @@ class DryRunCluster:
             return ApplyResult(found.live, created=False)
         _guard(found, body)
         try:
-            answer, found.merged = await self._answered(found, body, manager)
+            answer, found.merged = await self._answered(found, body, manager, force=force)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
             found.refused = True
             self.refusals.append(WriteRefusal(str(ref), error.details))
@@ -157,7 +163,7 @@ class DryRunCluster:
         created = found.live is None
         uid = metadata(found.live or answer).get("uid")
         answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
-        found.live = self._versioned(taken(answer, found.claims, manager))
+        found.live = self._versioned(answer)
         found.written, found.refused = True, False
         return ApplyResult(found.live, created=created)
 
@@ -197,16 +203,15 @@ class DryRunCluster:
         return found
 
     async def _answered(
-        self, found: DryRunObject, body: Object, manager: str
+        self, found: DryRunObject, body: Object, manager: str, *, force: bool
     ) -> tuple[Object, str]:
         """Return the server's answer, or an object merged here with the reason."""
-        want = ownership.leave_out(body, found.claims) if found.claims else body
         why = self._offline(found)
         if not why:
             try:
-                sent = _addressed(want, found.stored)
+                sent = _addressed(body, found.stored)
                 applied = await self.cluster.apply(
-                    found.ref.api, sent, manager=manager, dry_run=True
+                    found.ref.api, sent, manager=manager, force=force, dry_run=True
                 )
             except Forbidden as error:
                 if error.terminating or await self._may_apply(found):
@@ -220,7 +225,7 @@ class DryRunCluster:
                 found.warnings = applied.warnings
                 return applied.object, ""
         base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
-        return merge(base, want, manager), why
+        return merge(base, body, manager, taken=found.claims), why
 
     def _offline(self, found: DryRunObject) -> str:
         """Return why the server cannot be asked; empty if it can."""

@@ -1,23 +1,17 @@
-"""Files: the hedgerow resources that manifests declare, and the other objects in them."""
+"""Files: what kustomize builds, and what can be said of an object before it is sent."""
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.cli.exits import CommandError
-from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
-from hedgerow.manifest import objects_in
 from hedgerow_tools import subprocesses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hedgerow.contract import Controller
-    from hedgerow_schemas.base import CustomResource, Object
+    from hedgerow_schemas.base import Object
 
 _LOGGED = '"command failed" err="'
 """What comes before an error of `kubectl kustomize`, which is a line of its log."""
@@ -25,28 +19,6 @@ _LOGGED = '"command failed" err="'
 
 class PlanError(CommandError):
     """Why a plan cannot be made at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """One resource of a file, with its namespace filled in."""
-
-    controller: Controller[CustomResource]
-    manifest: Object
-
-    @property
-    def title(self) -> str:
-        """Its kind, namespace and name, as `BlueGreen shop/demo`."""
-        meta = self.manifest["metadata"]
-        return f"{self.manifest['kind']} {meta['namespace']}/{meta['name']}"
-
-
-@dataclass(frozen=True, slots=True)
-class OtherObject:
-    """An object that is not a hedgerow resource; `namespace` is the one that it creates, if any."""
-
-    title: str
-    namespace: str = ""
 
 
 async def kustomized(directory: str) -> str:
@@ -63,16 +35,6 @@ async def kustomized(directory: str) -> str:
         said = said.partition(_LOGGED)[2].removesuffix('"') or said
         raise PlanError(f"`kubectl kustomize {quote(directory)}` failed: {said}")
     return ended.stdout.decode(errors="replace")
-
-
-def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
-    """Yield the objects of a text, those of hedgerow's kinds as resources.
-
-    `namespace` is filled in where none is given, unless it is empty. Raises PlanError, and
-    ManifestError for what is no manifest.
-    """
-    for obj in objects_in(name, text):
-        yield _read(name, obj, namespace)
 
 
 def titled(obj: Object) -> str:
@@ -117,20 +79,6 @@ def flaw(obj: Object) -> str:
 def _metadata(obj: Object) -> Object:
     meta: Any = obj.get("metadata")
     return meta if is_map(meta) else {}
-
-
-def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
-    meta = _metadata(obj)
-    controller = registry().of(str(obj.get("apiVersion")), str(obj.get("kind")))
-    if controller is None:
-        version = obj.get("apiVersion")
-        makes = (version, obj.get("kind")) == ("v1", "Namespace")
-        told = f"{titled(obj)} of {version}" if version else titled(obj)
-        return OtherObject(told, str(meta.get("name")) if makes else "")
-    if told := flaw(obj):
-        raise PlanError(f"{name}: {told}")
-    place = meta.get("namespace") or namespace
-    return Declared(controller, {**obj, "metadata": {**meta, "namespace": place}})
 
 
 def _is_text(value: Any) -> bool:

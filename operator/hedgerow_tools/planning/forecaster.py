@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hedgerow.cli.program import typed
-from hedgerow.cli.targets import not_installed
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import (
     PLACEHOLDER,
     Installation,
@@ -22,7 +20,6 @@ from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
 from hedgerow_tools.fields.allocated import foreseen
-from hedgerow_tools.fields.client_side_apply import LAST_APPLIED
 from hedgerow_tools.fields.forecast import (
     Forecast,
     ObjectForecast,
@@ -31,6 +28,7 @@ from hedgerow_tools.fields.forecast import (
     held_by,
     yielded,
 )
+from hedgerow_tools.fields.relabelling import COPY
 from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.planning.dry_run import DryRunCluster, is_gone
 from hedgerow_tools.planning.passes import Simulation
@@ -43,10 +41,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ContestedField, CustomResource, Object
     from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.dry_run import DryRunObject
-
-
-_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
-"""The copy of the last manifest that client-side apply keeps, or the server for it."""
 
 
 @dataclass(slots=True)
@@ -85,21 +79,10 @@ class Forecaster:
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
         absent = await self.namespace(ref.namespace) is None
-        stored: Object | None = None
-        try:
-            stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
-            submission = Submission(
-                ref,
-                manifest,
-                stored,
-                self.applier,
-                self.clock.now(),
-                coming=coming,
-            )
-            submitted = await submission.dry_run(self.cluster, absent=absent)
-        except Missing as error:
-            told = f"{not_installed(controller, typed())}; {error.message}"
-            submitted = Submitted(None, refusals=(WriteRefusal(str(ref), (told,)),))
+        stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+        now = self.clock.now()
+        submission = Submission(ref, manifest, stored, self.applier, now, coming=coming)
+        submitted = await submission.dry_run(self.cluster, absent=absent)
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:
             return self._stopped(controller, ref, stored, submitted)
@@ -192,7 +175,7 @@ class Forecaster:
         """Return the forecast of the resource itself."""
         structure = await self.structures.of(ref.api)
         found = foreseen(stored, submitted.live, self.applier.manager, structure)
-        lines = tuple(line for line in found if line.field_path != _COPY)
+        lines = tuple(line for line in found if line.field_path != COPY)
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"

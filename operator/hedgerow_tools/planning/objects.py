@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.cli.program import registry, typed
+from hedgerow.cli.targets import not_installed
 from hedgerow.fields.canonical import builtin
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import ObjectRef, is_terminating, metadata
@@ -69,7 +70,7 @@ class ObjectForecaster:
             served = await self.kinds.of(group_version, kind)
             api = served or self.kinds.defined.get((group_version, kind))
             if api is None:
-                return self._refused(ref, _unserved(group_version, kind))
+                return self._refused(ref, self._unserved(group_version, kind))
             ref = self._ref(api, manifest)
             body = _placed(manifest, ref)
             return await (self._planned(ref, body) if served else self._defined(ref, body))
@@ -183,6 +184,17 @@ class ObjectForecaster:
             refusals=submitted.refusals,
         )
 
+    @staticmethod
+    def _unserved(group_version: str, kind: str) -> str:
+        """Return what to do about a kind that is not served."""
+        controller = registry().of(group_version, kind)
+        if controller is not None:
+            return not_installed(controller, typed())
+        return (
+            f"the server does not serve {kind} of {group_version}: install its definition first,"
+            " or earlier in the files"
+        )
+
     def _refused(self, ref: ObjectRef, *causes: str) -> Forecast:
         refusals = (WriteRefusal(str(ref), causes),)
         return self._forecast(ref, None, Submitted(None, refusals=refusals))
@@ -213,10 +225,3 @@ def _unknown(manifest: Object) -> ObjectRef:
     kind = str(manifest.get("kind") or "an object without a kind")
     api = ApiResource(str(manifest.get("apiVersion") or ""), kind, "", bool(place))
     return ObjectRef(api, str(place or ""), str(named or NO_NAME))
-
-
-def _unserved(group_version: str, kind: str) -> str:
-    return (
-        f"the server does not serve {kind} of {group_version}: install its definition first, or"
-        " earlier in the files"
-    )

@@ -24,10 +24,10 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.terminal import Terminal, one_line
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
-from hedgerow_tools.fields import client_side_apply
 from hedgerow_tools.fields.allocated import UNKNOWN
 from hedgerow_tools.fields.diff import change_of, moved_items
 from hedgerow_tools.fields.forecast import facts
+from hedgerow_tools.fields.relabelling import CLIENT_SIDE, KUBECTL
 from hedgerow_tools.owners.report import age, worded
 from hedgerow_tools.render.widths import hanging, is_limited, wrapped
 
@@ -110,9 +110,7 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     yield from _section("Refused by the server", "alarm", refusals)
     yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
     yield from _section("Taken by force, as --force asks", "alarm", _held(own, now))
-    yield from _section(
-        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(claims, now)
-    )
+    yield from _section(f"Taken by force, as {CLAIM} asks", "alarm", _held(claims, now))
     yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
     told = (*_conditions(forecast.before, forecast.after), *_facts(forecast))
     yield from _section("Status", "plain", told)
@@ -167,14 +165,20 @@ def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Ite
     for held in forecast.contested:
         differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
         yield PlanRow(differs, "alarm", _since(held, now))
-    remedies = (_plain_remedy(forecast, held) for held in forecast.contested)
+    remedies = (_remedy(forecast, held) for held in forecast.contested)
     yield from (PlanRow(told, "faint") for told in dict.fromkeys(remedies))
     yield from _rows(found)
     yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
 
 
-def _plain_remedy(forecast: Forecast, held: ContestedField) -> str:
-    if held.manager == forecast.field_manager:
+def _remedy(forecast: Forecast, held: ContestedField) -> str:
+    """Return what helps against a conflict over a field that the user applies."""
+    if held.manager == CLIENT_SIDE:
+        return (
+            f"{KUBECTL} applied it without --server-side, and would change it so without a"
+            " conflict; --force shows what a forced apply takes"
+        )
+    if held.manager == forecast.field_manager and not forecast.controller:
         return (
             f"what {_holder(held)} holds comes from other writes than applies, and is contested as"
             f" anybody's: `{typed()} adopt` moves it to the applies of"
@@ -355,8 +359,8 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     for remedy in settling_all(forecast):
         yield PlanRow(f"{remedy.effect}, in one command:", "faint")
         yield PlanRow(remedy.command, "faint", command=True)
-    own = (held for held in forecast.contested if _is_own(forecast, held))
-    yield from (PlanRow(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
+    own = (_remedy(forecast, held) for held in forecast.contested if _is_own(forecast, held))
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(own))
     rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
     for target in rest:
         yield PlanRow(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
@@ -395,12 +399,6 @@ def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
     fields = [held for held in forecast.contested if not _is_own(forecast, held)]
     annotations, program = forecast.annotations, program_name()
     return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
-
-
-def _own_remedy(held: ContestedField) -> str:
-    if held.manager == client_side_apply.MANAGER:
-        return "`kubectl apply`, without --server-side, keeps them where they are"
-    return "leave it out of the manifest, or apply with --force-conflicts"
 
 
 def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[PlanRow]:

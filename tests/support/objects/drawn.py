@@ -10,7 +10,7 @@ from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
-from hedgerow_tools.planning.submission import FORCED, Submitted
+from hedgerow_tools.planning.submission import Submitted
 from support.objects.definitions import definition, free, number, of, text
 from support.objects.definitions import items as listed
 
@@ -128,9 +128,7 @@ ALLOCATED = ("clusterIP", "clusterIPs")
 
 
 def must_be_refused(said: Submitted, error: KubeError) -> None:
-    """Fail unless an apply was foretold to be refused like this, or said not to have been asked."""
-    if said.merged.startswith(FORCED):
-        return
+    """Fail unless an apply was foretold to be refused like this."""
     conflicts = {(one.field, one.manager) for one in error.causes if one.manager}
     assert said.live is None
     assert {(held.path, held.manager) for held in said.contested} == conflicts

@@ -41,17 +41,13 @@ def drawn(subject: Subject) -> st.SearchStrategy[Drawn]:
 
 @dataclass
 class Trial:
-    """One resource in a namespace of its own; `met` is what came about so far.
-
-    `applies` applies it as its user does, if that is not by server-side apply.
-    """
+    """One resource in a namespace of its own; `met` is what came about so far."""
 
     subject: Subject
     cluster: Cluster
     world: World
     clock: FixedClock
     namespace: str
-    applies: Callable[[Object], bool] | None = None
     met: set[str] = field(default_factory=set[str])
 
     async def run(self, found: Drawn) -> None:
@@ -73,7 +69,7 @@ class Trial:
             before = await operator.children(uid)
             before[f"{controller.resource.api.kind}/{name}"] = self._stored(manifest)
             self.clock.move(timedelta(hours=1))
-        applier = UserApply(server_side=self.applies is None)
+        applier = UserApply()
         plan = await Forecaster(self.cluster, self.clock, applier=applier).of_manifest(
             controller, planned
         )
@@ -103,11 +99,7 @@ class Trial:
 
     def _submit(self, manifest: Object) -> bool:
         """Apply a resource as its user does; return whether it was taken."""
-        if self.applies is None:
-            return self.world.apply(manifest, USER).body is not None
-        taken = self.applies(manifest)
-        self.met |= {"by client"} if taken else set()
-        return taken
+        return self.world.apply(manifest, USER).body is not None
 
     def _stored(self, manifest: Object) -> Object:
         found = self.world.get(manifest)

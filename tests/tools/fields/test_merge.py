@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.fields import ownership
 from hedgerow_testing.memory.server import Server
-from hedgerow_tools.fields.merge import merge, taken, tree_of
+from hedgerow_tools.fields.merge import merge, tree_of
 from support.objects.judged import OURS
 
 Object = dict[str, Any]
@@ -133,54 +133,13 @@ class TestTaken:
         live, _ = server.apply(theirs, "other", force=True)
         want = deployment(container())
         leaves = ownership.judge(want, live, OURS).contested
-        after = taken(live, leaves, OURS)
+        after = merge(live, want, OURS, taken=leaves)
 
         assert [leaf.path for leaf in leaves] == [
             '.spec.template.spec.containers[name="main"].image'
         ]
         assert ownership.judge(want, after, OURS).settled
         assert ownership.entry(after, "other") != ownership.entry(live, "other")
-
-    def test_who_held_nothing_gets_an_entry(self):
-        other = {"manager": "other", "operation": "Apply", "fieldsV1": {"f:spec": {"f:a": {}}}}
-        live = {
-            "apiVersion": "x.example/v1", "kind": "X",
-            "metadata": {**NAME, "managedFields": [other]}, "spec": {"a": 1},
-        }  # fmt: skip
-        place = ("f:spec", "f:a")
-        leaf = ownership.Leaf(".spec.a", place, "changed", {"b": []}, 1, (), equal=False)
-        shapes = [{"f:spec": {"f:a": {".": {}, "f:b": {}}}}]
-        after = taken(live, [leaf], OURS, shapes=shapes)
-
-        assert after["spec"] == {"a": {"b": []}}
-        assert ownership.entry(after, OURS) == {"f:spec": {"f:a": {"f:b": {}}}}
-        assert ownership.entry(after, "other") == {}
-
-    def test_a_whole_item_changes_hands(self):
-        item = 'k:{"name":"a"}'
-        tree = {"f:spec": {"f:items": {item: {".": {}, "f:name": {}}}}}
-        ours = {"manager": OURS, "operation": "Apply", "apiVersion": "x.example/v1"}
-        live = {
-            "apiVersion": "x.example/v1", "kind": "X",
-            "metadata": {
-                **NAME,
-                "managedFields": [
-                    {**ours, "fieldsV1": {}},
-                    {**ours, "manager": "other", "fieldsV1": tree},
-                    {**ours, "manager": "third", "fieldsV1": {}},
-                ],
-            },
-            "spec": {"items": [{"name": "a"}]},
-        }  # fmt: skip
-        leaf = ownership.Leaf(
-            "", ("f:spec", "f:items", item), "lost", {"name": "a", "x": 1}, None, (), equal=False
-        )
-        after = taken(live, [leaf], OURS)
-
-        assert after["spec"]["items"] == [{"name": "a", "x": 1}]
-        held = {".": {}, "f:name": {}, "f:x": {}}
-        assert ownership.entry(after, OURS) == {"f:spec": {"f:items": {item: held}}}
-        assert ownership.entry(after, "other") == {}
 
 
 class TestTreeOf:

@@ -25,9 +25,9 @@ from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_schemas.base import ApiResource, ContestedField, instant
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
-from hedgerow_tools.fields.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow_tools.fields.diff import Line
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
+from hedgerow_tools.fields.relabelling import CLIENT_SIDE
 from hedgerow_tools.planning import command
 from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.terminal import sections, show, summary
@@ -186,10 +186,13 @@ class TestSections:
     @pytest.mark.parametrize(
         ("held", "said"),
         [
-            (field("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
+            (
+                field("BlueGreen/demo", ".spec.x", "x"),
+                "leave it out of the manifest, or force the apply",
+            ),
             (
                 field("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
-                "`kubectl apply`, without --server-side",
+                "kubectl applied it without --server-side",
             ),
             (
                 field("Deployment/web", ".x", "before-first-apply"),
@@ -251,7 +254,7 @@ class TestSections:
             claims=(held,), yields=(held,), refusals=(WriteRefusal("a/b", ("no\nway", "never")),)
         )
 
-        assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
+        assert "Taken by force, as hedgerow.dev/claim asks" in out
         assert "Left to others, as hedgerow.dev/yield asks" in out
         assert out.count("Deployment/web: .spec.x  other") == 2
         assert "a/b: no\n    a/b: way\n" in out
@@ -550,7 +553,7 @@ class TestTyped:
             ),
             ("printf '\\033]52;c' >&2; exit 1", "failed: \\u001b]52;c\n"),
             ("echo '{'", "hedgerow: an overlay: "),
-            ("true", "there is no resource of hedgerow in the files given"),
+            ("true", "there is no object in the files given"),
         ],
     )
     def test_what_kustomize_refuses_is_told(self, typed, monkeypatch, tmp_path, script, said):
@@ -571,7 +574,7 @@ class TestTyped:
         world.apply()
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
 
-        assert typed("--server-side", "--field-manager", "user", text=text())[0] == 3
+        assert typed("--field-manager", "user", text=text())[0] == 3
 
     def test_what_is_refused_is_exit_code_1(self, typed):
         assert typed(text=text().replace('"blueSpec"', '"x"'))[0] == 1
@@ -594,24 +597,12 @@ class TestTyped:
             (("qq/demo",), "", "qq is not one of hedgerow's kinds"),
             (("/demo",), "", "'/demo' is no [KIND/]NAME"),
             (("bg/",), "", "'bg/' is no [KIND/]NAME"),
-            (("-n", "other"), text(namespace="shop"), "BlueGreen/demo is for namespace shop"),
-            (
-                (),
-                "{kind: Pod, metadata: {name: x}}",
-                "--as-manager MANAGER plans objects of any kind",
-            ),
-            (("--as-manager", "helm"), "---", "there is no object in the files given"),
-            (("--as-manager", "helm", "demo"), "", "--as-manager is about the objects of files"),
-            (("--as-manager", ""), text(), "--as-manager takes the name of a field manager: 1 to"),
-            (("--as-manager", "a\x1bb"), text(), "--as-manager takes the name of a field manager"),
-            (("--as-manager", "x" * 129), text(), "--as-manager takes the name of a field manager"),
-            (("--as-manager", "a", "--server-side"), text(), "already is a server-side apply"),
-            (
-                ("--as-manager", "a", "--field-manager", "b"),
-                text(),
-                "already is a server-side apply",
-            ),
-            (("--force",), text(), "--force goes with --as-manager MANAGER"),
+            ((), "---", "there is no object in the files given"),
+            (("--field-manager", "helm", "demo"), "", "are about the objects of files"),
+            (("--force", "demo"), "", "are about the objects of files"),
+            (("--field-manager", ""), text(), "takes the name of a field manager: 1 to"),
+            (("--field-manager", "a\x1bb"), text(), "takes the name of a field manager"),
+            (("--field-manager", "x" * 129), text(), "takes the name of a field manager"),
             (("-f", "/nowhere.yaml"), "", "/nowhere.yaml: No such file"),
             (("demo", "--instance", "No!"), "", "--instance takes a short name"),
         ],
@@ -643,20 +634,12 @@ class TestTyped:
         typed.server.store.serve(ours.guestbook())
         assert "you cannot get guestbooks" in typed("demo")[2]
 
-    def test_kubectl_apply_is_what_is_planned_unless_it_is_told_otherwise(self, typed):
-        typed(text=text())
-        assert "create" in {sent.verb for sent in typed.server.exchanges}
-        typed.server.exchanges.clear()
-        typed("--server-side", text=text())
-
-        assert "create" not in {sent.verb for sent in typed.server.exchanges}
-
     def test_a_resource_that_is_there_twice_is_planned_once_and_that_is_said(self, typed):
         code, out, err = typed("-o", "json", text=f"{text()}\n---\n{text()}")
 
         assert code == 2
         assert len(json.loads(out)["resources"]) == 1
-        assert "BlueGreen default/demo is there twice; the last one is planned" in err
+        assert "BlueGreen/demo is there twice; the last one is planned" in err
 
     def test_a_namespace_that_comes_before_counts_and_one_that_comes_after_does_not(self, typed):
         made = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
@@ -665,24 +648,24 @@ class TestTyped:
         assert typed(text="\n---\n".join(both))[0] == 2
         assert typed(text="\n---\n".join(reversed(both)))[0] == 1
 
-    def test_as_a_manager_every_object_is_planned(self, typed):
+    def test_every_object_is_planned(self, typed):
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {}}
         both = f"{json.dumps(made)}\n---\n{text()}"
-        code, out, err = typed("--as-manager", "helm", text=both)
+        code, out, err = typed(text=both)
 
         assert (code, err) == (2, "")
         assert out.startswith(
-            "Server-side apply as helm\n\n+ ConfigMap default/c would be created\n"
+            "Server-side apply as kubectl\n\n+ ConfigMap default/c would be created\n"
         )
         assert "BlueGreen default/demo  controller bluegreen" in out
-        assert typed("--as-manager", "helm", "--force", text=both)[1].startswith(
-            "Server-side apply as helm, forced: nothing was forced to find this out\n"
+        assert typed("--field-manager", "helm", "--force", text=both)[1].startswith(
+            "Server-side apply as helm, forced\n"
         )
 
-    def test_as_a_manager_an_object_that_is_there_twice_is_planned_once(self, typed):
+    def test_a_plain_object_that_is_there_twice_is_planned_once(self, typed):
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {}}
         both = "\n---\n".join(json.dumps({**made, "data": {"a": a}}) for a in "xy")
-        _, out, err = typed("--as-manager", "helm", "-o", "json", text=both)
+        _, out, err = typed("--field-manager", "helm", "-o", "json", text=both)
         [found] = json.loads(out)["resources"]
 
         assert "ConfigMap/c is there twice; the last one is planned" in err
@@ -697,7 +680,7 @@ class TestTyped:
         typed(text=f"{text()}\n---\n{text('other')}")
         typed("demo")
 
-        assert "planning BlueGreen default/other, 2 of 2" in shown.getvalue()
+        assert "planning BlueGreen/other, 2 of 2" in shown.getvalue()
         assert "planning demo" in shown.getvalue()
 
     def test_the_help_tells_the_exit_codes(self, typed):

@@ -14,11 +14,10 @@ from hedgerow.objects import CONTROLLER_LABEL, Installation, ObjectRef
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow_testing.memory.answers import missing
-from hedgerow_tools.fields.client_side_apply import LAST_APPLIED
-from hedgerow_tools.fields.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
+from hedgerow_tools.fields.relabelling import CLIENT_SIDE, LAST_APPLIED
 from hedgerow_tools.planning.forecaster import Forecaster
-from hedgerow_tools.planning.submission import STORED_LIMIT, Submission, UserApply
+from hedgerow_tools.planning.submission import STORED_LIMIT, UserApply
 from runtime.clockwork import POD, Clockwork
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
@@ -29,8 +28,7 @@ from tools.planning.asked import asked, conflict, invalid, namespace
 pytestmark = pytest.mark.anyio
 
 Object = dict[str, Any]
-BY_SERVER = UserApply("user", server_side=True)
-BY_CLIENT = UserApply()
+USER = UserApply("user")
 BLUE = "Deployment/demoblue-deployment"
 NOT_SERVED = "the server could not find the requested resource"
 
@@ -52,7 +50,7 @@ def ref() -> ObjectRef:
 class Plan:
     """One plan, and the requests that it took."""
 
-    def __init__(self, world: World, *lacks: str, applier: UserApply = BY_SERVER) -> None:
+    def __init__(self, world: World, *lacks: str, applier: UserApply = USER) -> None:
         self.world = world
         self.api = asked(world.server, *lacks)
         self.cluster = connected(self.api)
@@ -67,7 +65,7 @@ class Plan:
         return found
 
     def writes(self) -> list[str]:
-        return [str(one) for one in self.api.exchanges if one.writes or one.force]
+        return [str(one) for one in self.api.exchanges if one.writes]
 
     async def of_name(self, name: str = "demo") -> Forecast | None:
         return await self.forecaster.of_name(cast("Any", self.world.controller), name, NS)
@@ -128,12 +126,14 @@ class TestSituations:
             ("BlueGreen/demo", "FieldConflict")
         ]
 
-    async def test_a_claim_is_merged_and_never_sent(self):
+    async def test_a_claim_is_taken_in_a_forced_dry_run(self):
         world = await settled()
         take_image(world)
-        found = await Plan(world).of(annotated(manifest(), claim="*/*: **"))
+        plan = Plan(world)
+        found = await plan.of(annotated(manifest(), claim="*/*: **"))
 
         assert found.verdict == "changes"
+        assert {one.name for one in plan.api.exchanges if one.force} == {BLUE.partition("/")[2]}
         assert the(found, BLUE).forced == (IMAGE,)
         [line] = the(found, BLUE).lines
         assert (line.kind, line.old, line.new) == ("changed", "theirs:9", "example/echo:1")
@@ -393,18 +393,6 @@ class TestRefused:
             "manager": "someone",
         }  # fmt: skip
 
-    async def test_a_kind_that_is_not_served(self):
-        plan = Plan(World())
-        plan.api.refuse("BlueGreen", UNSERVED)
-        found = await plan.of(manifest())
-
-        assert [cause for r in found.refusals for cause in r.causes] == [
-            (
-                "BlueGreen is not installed here: run `hedgerow install`;"
-                " the server could not find the requested resource"
-            )
-        ]
-
     async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):
         plan = Plan(World())
         plan.api.refuse("Service", UNSERVED)
@@ -444,116 +432,10 @@ def by_client(stored: Any, copy: str = "") -> World:
     return world
 
 
-class TestClientSide:
-    async def test_a_new_resource_is_created_as_kubectl_creates_it(self):
-        plan = Plan(World(), applier=BY_CLIENT)
-        found = await plan.of(manifest(promotion=None))
-
-        assert set(actions(found).values()) == {"created"}
-        [sent] = [sent for sent in plan.api.exchanges if sent.verb == "create"]
-        assert sent.manager == CLIENT_SIDE
-        copy = sent.body["metadata"]["annotations"][LAST_APPLIED]
-        assert json.loads(copy)["spec"] == sent.body["spec"]
-
-    async def test_its_fields_are_merged_as_kubectl_merges_them(self):
-        world = by_client(manifest(promotion="WhenAvailable"))
-        found = await Plan(world, applier=BY_CLIENT).of(manifest(routeTo="Green"))
-
-        own = the(found, "BlueGreen/demo")
-        assert own.merged == ""
-        told = {(line.kind, line.path, line.new) for line in own.lines}
-        assert ("changed", ".spec.routeTo", "Green") in told
-        assert [path for _, path, _ in told if path == ".spec.promotion"] == [".spec.promotion"]
-        assert actions(found)["Service/demo"] == "created"
-
-    async def test_what_is_only_taken_out_is_removed_too(self):
-        world = by_client(manifest())
-        await world.settle()
-
-        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
-
-        removed = [line.path for line in the(found, "BlueGreen/demo").lines]
-        assert removed
-        assert all(path.startswith(".spec.greenSpec") for path in removed)
-        assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
-
-    async def test_what_is_as_it_was_is_not_sent(self):
-        body = manifest()
-        plan = Plan(by_client(body), applier=BY_CLIENT)
-        stored = plan.world.the("BlueGreen")
-        copied = Submission(ref(), manifest(), stored, BY_CLIENT, plan.world.clock.now())
-        again = await copied.dry_run(plan.cluster, absent=False)
-        kept = again.live or {}
-        found = await Submission(
-            ref(), manifest(), kept, BY_CLIENT, plan.world.clock.now()
-        ).dry_run(plan.cluster, absent=False)
-
-        assert found.live is kept
-        assert len(plan.api.asked("patch")) == 1
-
-    async def test_of_what_it_has_not_made_it_removes_nothing(self):
-        world = World()
-        world.apply()
-        own = the(
-            await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None)), "BlueGreen/demo"
-        )
-
-        assert own.lines == ()
-        assert "keeps the fields that the file leaves out" in own.warnings[0]
-
-    async def test_nobody_is_in_the_way_of_it(self):
-        world = by_client(manifest())
-        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
-        found = await Plan(world, applier=BY_CLIENT).of(manifest())
-
-        [line] = the(found, "BlueGreen/demo").lines
-        assert (line.path, line.new) == (".spec.routeTo", "Blue")
-        assert [holder.manager for holder in line.holders] == ["kubectl-edit"]
-
-    @pytest.mark.parametrize("copy", ["no JSON", "[]"])
-    async def test_a_copy_that_cannot_be_read_is_refused_as_kubectl_does(self, copy):
-        world = by_client(manifest(), copy)
-
-        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
-
-        assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "kubectl cannot read the annotation" in found.refusals[0].causes[0]
-
-    async def test_a_manifest_too_large_for_its_annotation_is_refused_before_it_is_sent(self):
-        plan = Plan(World(), applier=BY_CLIENT)
-        found = await plan.of(manifest(blueSpec=pods("blue", "x" * 300_000)))
-
-        assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "use `kubectl apply --server-side`" in found.refusals[0].causes[0]
-        assert {sent.verb for sent in plan.api.exchanges} <= {"read"}
-
-    async def test_what_is_too_large_to_be_stored_is_refused(self):
-        found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
-
-        assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "request is too large" in found.refusals[0].causes[0]
-
-    @pytest.mark.parametrize(("right", "verb"), [("create", "created"), ("patch", "configured")])
-    async def test_without_rights_it_is_merged_here(self, right, verb):
-        world = World() if right == "create" else by_client(manifest())
-        plan = Plan(world, f"{right} bluegreens", applier=BY_CLIENT)
-        found = await plan.of(manifest(routeTo="Green", greenSpec=pods("green", "other:1")))
-
-        own = the(found, "BlueGreen/demo")
-        assert (own.action, own.merged) == (verb, "you may not patch it")
-        assert ".spec.routeTo" in {line.path for line in own.lines}
-
-    async def test_without_rights_a_copy_that_cannot_be_read_removes_nothing(self):
-        plan = Plan(by_client(manifest(), "no JSON"), "patch bluegreens", applier=BY_CLIENT)
-        own = the(await plan.of(manifest(greenSpec=None)), "BlueGreen/demo")
-
-        assert own.action == "refused"
-
-
 class TestMigration:
     """`kubectl apply --server-side` of what client-side apply has: it takes the fields over."""
 
-    APPLIER = UserApply(server_side=True)
+    APPLIER = UserApply()
 
     async def test_what_is_no_longer_declared_goes(self):
         world = by_client(manifest(promotion="WhenAvailable"))
@@ -592,6 +474,14 @@ class TestMigration:
         assert actions(found)["BlueGreen/demo"] == "unchanged"
 
 
+class TestSize:
+    async def test_what_is_too_large_to_be_stored_is_refused(self):
+        found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "request is too large" in found.refusals[0].causes[0]
+
+
 class TestNowhereYet:
     async def test_a_namespace_that_nothing_makes_is_refused(self):
         found = await Plan(World()).of(manifest(namespace="nowhere"))
@@ -605,14 +495,6 @@ class TestNowhereYet:
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
         assert "nonsense" in found.refusals[0].causes[0]
-
-    async def test_nulls_are_left_out_as_the_server_does_of_a_client_side_apply(self):
-        body = manifest(namespace="nowhere")
-        body["spec"] |= {"hold": None, "promotion": None}
-        found = await Plan(World(), applier=BY_CLIENT).of(body, coming=True)
-
-        assert found.refusals == ()
-        assert actions(found)["BlueGreen/demo"] == "created"
 
     async def test_what_it_has_to_say_of_it_is_a_warning(self):
         body = annotated(manifest(namespace="nowhere"), claim="Pod/*: spec.x")
@@ -659,9 +541,8 @@ class TestTemplates:
         ],
         ids=str,
     )
-    @pytest.mark.parametrize("applier", [BY_CLIENT, BY_SERVER], ids=["client", "server"])
-    async def test_a_job_that_would_be_refused_is_told(self, spec: Object, applier: UserApply):
-        found = await Plan(Clockwork(), applier=applier).of(yearly(**spec))
+    async def test_a_job_that_would_be_refused_is_told(self, spec: Object):
+        found = await Plan(Clockwork()).of(yearly(**spec))
 
         assert found.verdict == "failed"
         assert actions(found)["CronJob/yearly"] == "created"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from hedgerow.kube.errors import Unreachable
+from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_testing.memory.kind import custom
 from hedgerow_tools.fields.forecast import Forecast
 from hedgerow_tools.planning.forecaster import Forecaster
@@ -21,7 +22,7 @@ from hedgerow_tools.planning.objects import (
     NO_VERSION,
     ObjectForecaster,
 )
-from hedgerow_tools.planning.submission import FORCED, MANAGED_FIELDS, NOT_SHOWN, UserApply
+from hedgerow_tools.planning.submission import MANAGED_FIELDS, NOT_SHOWN, UserApply
 from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
 from support.server.apiserver import Act, Exchange, Reply, refusal
@@ -32,7 +33,7 @@ from tools.planning.test_command import printed
 pytestmark = pytest.mark.anyio
 
 Object = dict[str, Any]
-HELM = UserApply("helm", server_side=True, migrates=False)
+HELM = UserApply("helm")
 FORCE = replace(HELM, takes=True)
 WIDGETS = "plan.example.com/v1"
 GROUP, DISCOVERY = "/apis/plan.example.com", f"/apis/{WIDGETS}"
@@ -98,7 +99,7 @@ class Plan:
         version = self.server.version
         found = [await self.forecaster.of(manifest) for manifest in manifests]
         assert self.server.version == version
-        assert [str(s) for s in self.api.exchanges if s.writes or s.force] == []
+        assert [str(s) for s in self.api.exchanges if s.writes] == []
         return found
 
     async def last(self, *manifests: Object) -> Forecast:
@@ -183,73 +184,78 @@ class TestApplied:
         assert [holder.manager for holder in line.after] == ["helm"]
         assert found.objects[0].forced == (".data.a",)
 
-    @pytest.mark.parametrize("answers", [True, False])
-    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(self, answers):
+    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(self):
         plan = Plan(applier=FORCE)
         spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "a"}]}
         body = of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS)
         stored, _ = plan.server.apply(body, "argo")
         stored["metadata"]["managedFields"] = []
         plan.server.put(stored)
-
-        def reluctant(exchange: Exchange, act: Act) -> Reply:
-            is_answered = answers or "spec" in exchange.body
-            return act() if is_answered else refusal(503, "ServiceUnavailable", "not now")
-
-        plan.api.answers["apply Service"] = reluctant
         spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}
         found = await plan.last(of_kind("v1", "Service", "s", {"spec": spec}))
 
         path = '.spec.ports[port=80,protocol="TCP"].name'
-        assert [(held.path, held.manager) for held in (found.claims or found.contested)] == [
+        assert [(held.path, held.manager) for held in found.claims] == [
             (path, "before-first-apply")
         ]
-        assert found.verdict == ("changes" if answers else "conflicts")
-        assert "taken from before-first-apply" in printed(found) or not answers
+        assert found.verdict == "changes"
+        assert "taken from before-first-apply" in printed(found)
 
-    async def test_a_conflict_whose_place_is_not_known_stays_one_even_if_forced(self):
-        plan = Plan(applier=FORCE)
+    async def test_a_conflict_at_an_unknown_place_is_told_without_values(self):
+        plan = Plan()
         plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
         plan.api.refuse("ConfigMap", conflict(".spec.elsewhere", "argo"))
         found = await plan.last(settings({"a": "2"}))
 
         assert found.verdict == "conflicts"
-        assert [(held.path, held.manager) for held in found.contested] == [
-            (".spec.elsewhere", "argo")
-        ]
+        assert [held.wire() for held in found.contested] == [
+            {
+                "object": "ConfigMap/settings", "path": ".spec.elsewhere",
+                "reason": OTHER_VALUE, "manager": "argo",
+            }
+        ]  # fmt: skip
 
-    async def test_where_an_apply_without_what_is_taken_is_not_valid_it_is_merged(self):
-        plan = Plan(applier=FORCE)
+    @pytest.mark.parametrize(
+        ("applier", "verdict"), [(HELM, "conflicts"), (FORCE, "failed")], ids=["unforced", "forced"]
+    )
+    async def test_what_even_a_forced_apply_may_not_do_is_refused_if_it_is_asked_for(
+        self, applier, verdict
+    ):
+        plan = Plan(applier=applier)
         plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
 
         def picky(exchange: Exchange, act: Act) -> Reply:
-            return NOT_LIKE_THIS if exchange.body["data"]["a"] == "1" else act()
+            return NOT_LIKE_THIS if exchange.force else act()
 
         plan.api.answers["apply ConfigMap"] = picky
         found = await plan.last(settings({"a": "2"}))
 
-        assert found.objects[0].merged == f"{FORCED}: not like this"
-        [line] = found.objects[0].lines
-        assert (line.new, [holder.manager for holder in line.after]) == ("2", ["helm"])
+        assert found.verdict == verdict
+        assert [(held.path, held.manager) for held in found.contested] == (
+            [(".data.a", "argo")] if verdict == "conflicts" else []
+        )
+        assert verdict == "conflicts" or causes(found) == "not like this"
 
-    @pytest.mark.parametrize("protocol", [{}, {"protocol": "TCP"}])
-    async def test_if_what_is_taken_does_not_make_it_valid_the_servers_answer_stands(
-        self, protocol
-    ):
+    async def test_without_an_answer_to_what_is_forced_there_is_no_plan(self):
+        plan = Plan()
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+
+        def lost(exchange: Exchange, act: Act) -> Reply:
+            if exchange.force:
+                raise httpx.ConnectError("nobody there")
+            return act()
+
+        plan.api.answers["apply ConfigMap"] = lost
+        with pytest.raises(Unreachable):
+            await plan.last(settings({"a": "2"}))
+
+    async def test_what_force_takes_costs_one_forced_dry_run(self):
         plan = Plan(applier=FORCE)
-        port = {"port": 80, "protocol": "TCP", "name": "a"}
-        body = of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}, namespace=NS)
-        plan.server.apply(body, "argo")
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        await plan.last(settings({"a": "2"}))
 
-        def picky(exchange: Exchange, act: Act) -> Reply:
-            is_old = exchange.body["spec"]["ports"][0]["name"] == "a"
-            return NOT_LIKE_THIS if is_old else act()
-
-        plan.api.answers |= {"apply Service": picky, "patch Service": invalid("nor like that")}
-        port = {"port": 80, "name": "b", **protocol}
-        found = await plan.last(of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}))
-
-        assert causes(found) == "not like this"
+        applies = [one for one in plan.api.exchanges if one.verb == "apply"]
+        assert [(one.force, one.dry_run) for one in applies] == [(False, True), (True, True)]
 
     async def test_what_may_not_be_taken_even_by_force_is_refused(self):
         plan = Plan(applier=FORCE)

@@ -1,4 +1,4 @@
-"""Forcing: what a forced apply takes, worked out without force, is what the model's apply takes."""
+"""Forced and unforced: what is foretold of any object is what the model's apply then does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_is_foretold_is_what_then_happens(kind: str, force: bool):
 
         for manager, way, body in history:
             written(server, manager, way, manifest(body))
-        applier = UserApply(MANAGER, server_side=True, migrates=False, takes=force)
+        applier = UserApply(MANAGER, takes=force)
         stored = server.get(manifest(wanted))
         ref = ObjectRef(api, "default", "x")
         submission = Submission(ref, manifest(wanted), stored, applier, NOW)
@@ -67,7 +67,7 @@ def test_what_is_foretold_is_what_then_happens(kind: str, force: bool):
             return await submission.dry_run(connected(asking), absent=False)
 
         said = anyio.run(dry_run)
-        assert [str(one) for one in asking.exchanges if one.force or not one.dry_run] == []
+        assert [str(one) for one in asking.exchanges if not one.dry_run] == []
         try:
             real, _ = server.apply(manifest(wanted), MANAGER, force=force)
         except Refused as error:
