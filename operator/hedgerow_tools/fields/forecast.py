@@ -48,8 +48,14 @@ class WriteRefusal:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The causes; one of several lines, as a webhook may write it, is as many."""
-        return tuple(line for cause in self.causes for line in cause.strip().splitlines())
+        """The causes; one of several lines, as a webhook may write it, is as many.
+
+        The others are marked: whoever wrote them shall not forge a line of ours.
+        """
+        parted = (cause.strip().split("\n") for cause in self.causes)
+        return tuple(
+            line for first, *more in parted for line in (first, *(f"| {one}" for one in more))
+        )
 
 
 @dataclass(frozen=True, slots=True)
