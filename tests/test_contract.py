@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hedgerow.contract import Desired, Observed
+from hedgerow.contract import Answers, Desired, Observed
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,11 +33,18 @@ class TestObserved:
         assert Observed(NOW).all(Pod) == ()
 
     def test_a_refused_write_is_known_by_kind_and_name(self):
-        observed = Observed(NOW, refused=frozenset({("Deployment", "web")}))
+        observed = Observed(NOW, answers=Answers(refused=frozenset({("Deployment", "web")})))
 
         assert observed.is_refused(Deployment, "web")
         assert not observed.is_refused(Deployment, "api")
         assert not observed.is_refused(Service, "web")
+
+    def test_what_was_created_is_known_by_kind_and_name(self):
+        made = {("Deployment", "web"): "1", ("Deployment", "api"): "2", ("Service", "web"): "3"}
+        observed = Observed(NOW, answers=Answers(created=made))
+
+        assert observed.created(Deployment) == {"web": "1", "api": "2"}
+        assert observed.created(Pod) == {}
 
     def test_annotations_say_nothing_of_a_field_unless_told(self):
         assert not Observed(NOW).word(Deployment, "web", "spec", "replicas")

@@ -3,7 +3,7 @@
 The author of a controller needs what is listed in `__all__` and nothing else:
 
 - `Controller` declares a pure function `compose(resource, observed) -> Desired`, what it owns
-  (`View`s such as `Deployment`) and what it relates to (`Relation`).
+  (`View`s such as `Deployment`) and what it relates to (`Relation`, `Select`).
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`), the
   `Status` and the Events (`Notice`).
 - `Contribution` sets fields of an object that is not owned; `ContributesTo` says of which.
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Observed,
         Option,
         Relation,
+        Select,
         Word,
     )
     from hedgerow.encoding import json_text, read_json
@@ -125,8 +126,8 @@ __all__ = [
     "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError",
     "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
     "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
-    "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Service",
-    "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Select",
+    "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "applied", "condition", "degraded", "digest", "extract", "fixed", "held_items",
     "holders", "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port",
     "named_after", "named_by", "printable", "quantity", "read_json", "ready", "replicas_of",
@@ -138,7 +139,7 @@ _PLACES = {
     "hedgerow.contract": (
         "Apply", "BuiltIn", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
         "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
-        "Word",
+        "Select", "Word",
     ),
     "hedgerow.schedule": ("Schedule", "ScheduleError", "timetable"),
     "hedgerow.encoding": ("json_text", "read_json"),

@@ -263,7 +263,7 @@ def contributed(api: ApiResource, manager: str, namespace: str) -> set[Path]:
     for one in REGISTRY.controllers:
         if manager != NAMES.installation.field_manager(one.name) or api not in one.contributed:
             continue
-        if one.built_in.namespace in ("", namespace):
+        if one.built_in.select.namespace in ("", namespace):
             found |= set(one.contributed[api])
             if api == one.resource.api:
                 found.add(("metadata", "annotations", STATUS_ANNOTATION))
@@ -325,7 +325,7 @@ def test_what_is_contributed_is_written_by_its_manager_alone_and_with_nothing_el
     admin: Api, token: Api, namespace: str, controller: Controller[Any], api: ApiResource
 ):
     """Fact: the policy tells field managers of one token apart."""
-    where = controller.built_in.namespace or namespace
+    where = controller.built_in.select.namespace or namespace
     manager = NAMES.installation.field_manager(controller.name)
     live = admin.apply(specimen(api, where), "helm").must()
     identity = {key: live[key] for key in ("apiVersion", "kind")}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controllers.told import kept, message, says
-from hedgerow.contract import Create, Desired, Notice, Observed
+from hedgerow.contract import Answers, Create, Desired, Notice, Observed
 from hedgerow.controllers.cronjob.controller import compose, missed_in_a_row
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
@@ -103,9 +103,8 @@ def composed(
     server: datetime | None = None,
 ) -> Desired:
     """Compose at a time of the operator's clock, and of the API server's if that is known."""
-    return compose(
-        cj, Observed(now=now, server_time=server, children=jobs, created=dict.fromkeys(made, ""))
-    )
+    answers = Answers(created=dict.fromkeys(made, ""))
+    return compose(cj, Observed(now=now, server_time=server, children=jobs, answers=answers))
 
 
 def started(desired: Desired) -> list[str]:

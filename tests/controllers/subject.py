@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hedgerow.contract import Controller, Observed
+from hedgerow.contract import Answers, Controller, Observed
 from hedgerow_schemas.base import CustomResource, Resource, View
 
 Object = dict[str, Any]
@@ -70,13 +70,13 @@ class Subject:
         )
         many = st.lists(views, max_size=8, unique_by=lambda view: (type(view), view.name))
         split = many.flatmap(lambda found: st.integers(0, len(found)).map(lambda n: (found, n)))
+        created = refused.map(lambda made: dict.fromkeys(made, "u"))
         return st.builds(
-            lambda cut, *rest: Observed(
-                NOW, tuple(cut[0][cut[1] :]), tuple(cut[0][: cut[1]]), *rest
+            lambda cut, answers: Observed(
+                NOW, tuple(cut[0][cut[1] :]), tuple(cut[0][: cut[1]]), answers=answers
             ),
             split,
-            refused,
-            refused.map(lambda created: dict.fromkeys(created, "u")),
+            st.builds(Answers, refused=refused, created=created),
         )
 
 

@@ -11,7 +11,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.contract import Apply, Create, Desired, Notice, Observed
+from hedgerow.contract import Answers, Apply, Create, Desired, Notice, Observed
 from hedgerow.controllers.bluegreen.controller import WATCHED, compose
 from hedgerow.controllers.bluegreen.scene import CHECKING
 from hedgerow_schemas.base import View
@@ -135,10 +135,9 @@ class SwitchWorld:
             self.now + self.ahead,
             tuple(children),
             tuple(related),
-            created=dict(self.created),
             field_manager=MANAGER,
-            namespace="ns",
             server_time=self.now,
+            answers=Answers("ns", created=dict(self.created)),
         )
 
     def compose(self) -> Desired:

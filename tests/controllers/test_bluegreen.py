@@ -172,7 +172,7 @@ class TestPodsOfAnother:
     RELATION, *_ = CONTROLLER.relates
 
     def test_only_pods_of_bluegreens_are_watched(self):
-        assert self.RELATION.labels == "app.kubernetes.io/managed-by=app.demo.kakao.com"
+        assert self.RELATION.select.labels == "app.kubernetes.io/managed-by=app.demo.kakao.com"
 
     @pytest.mark.parametrize(
         ("labels", "keys"),

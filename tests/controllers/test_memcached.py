@@ -256,7 +256,7 @@ class TestPodsOfOthers:
         view = Pod({"metadata": {"name": "p", "namespace": "ns", "labels": labels}})
 
         assert relation.of(view) == keys
-        assert (relation.kind, relation.labels) == (Pod, "memcached_cr")
+        assert (relation.kind, relation.select.labels) == (Pod, "memcached_cr")
 
     def test_pods_are_reduced_on_arrival(self):
         (relation,) = CONTROLLER.relates

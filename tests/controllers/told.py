@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.contract import Apply, Desired, Keep, Observed
+from hedgerow.contract import Answers, Apply, Desired, Keep, Observed
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Pod
 
@@ -16,7 +16,7 @@ def observed(*views: View, refused: frozenset[tuple[str, str]] = frozenset()) ->
     """Return what is observed at noon: pods are related, all else are children."""
     pods = tuple(view for view in views if isinstance(view, Pod))
     children = tuple(view for view in views if not isinstance(view, Pod))
-    return Observed(NOW, children, pods, refused)
+    return Observed(NOW, children, pods, answers=Answers(refused=refused))
 
 
 def applied(desired: Desired) -> dict[tuple[str, str], dict[str, Any]]:

@@ -32,6 +32,7 @@ from hedgerow import (
     View,
     ready,
 )
+from hedgerow.contract import Answers
 from hedgerow.deploy import confinement
 from hedgerow.deploy.names import Names
 from hedgerow.plan.declaration import DeclarationError
@@ -540,7 +541,7 @@ class TestNamespaces:
             datetime(2026, 1, 1, tzinfo=UTC),
             related=(secret("theirs"), secret("ours")),
             contributable=(secret("others"),),
-            namespace="ours",
+            answers=Answers("ours"),
         )
 
     def test_an_object_of_another_namespace_is_not_found_by_name(self, observed):
@@ -548,7 +549,7 @@ class TestNamespaces:
 
         assert found is not None
         assert found.namespace == "ours"
-        assert replace(observed, namespace="empty").child(Secret, "password") is None
+        assert replace(observed, answers=Answers("empty")).child(Secret, "password") is None
 
     def test_nor_among_all(self, observed):
         assert [one.namespace for one in observed.all(Secret)] == ["ours"]

@@ -142,7 +142,7 @@ class TestRegistry:
     @pytest.mark.parametrize(
         "given",
         [
-            {"namespace": "shop"},
+            {"select": hedgerow.Select(namespace="shop")},
             {"annotation_prefix": "example.com/"},
             {"contributes": (("spec", "replicas"),)},
         ],

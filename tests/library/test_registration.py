@@ -34,9 +34,11 @@ from hedgerow import (
     Option,
     Relation,
     Secret,
+    Select,
     View,
     contract,
 )
+from hedgerow.contract import Answers
 from hedgerow.contract.hints import hints_of, misfits
 from hedgerow.contract.mistakes import CheckedArguments, RegistrationError
 from hedgerow.registry import Registry, ours
@@ -115,8 +117,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "a function as `relates[0].of` that does not take 1 arguments",
     ),
     "labels as a map": (
-        changed(relates=(Relation(Secret, labels={"app": "x"}),)),  # type: ignore[arg-type]
-        f"{NAMED}dict as `relates[0].labels`, not str",
+        changed(
+            relates=(Relation(Secret, select=Select(labels={"app": "x"})),),  # type: ignore[arg-type]
+        ),
+        f"{NAMED}dict as `relates[0].select.labels`, not str",
     ),
     "one pattern of names": (changed(child_names={ConfigMap: "{}-x"}),
         f"{NAMED}str as `child_names[ConfigMap]`, not tuple: write `('{{}}-x',)`"),
@@ -139,7 +143,8 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         f"{NAMED}timedelta as `lag.due`, not a function",
     ),
     "a switch as text": (changed(opt_in="no"), f"{NAMED}str as `opt_in`, not bool"),
-    "built_in of a custom one": (changed(built_in=BuiltIn(labels="a")), "leave `built_in` out"),
+    "built_in of a custom one": (changed(built_in=BuiltIn(select=Select(labels="a"))),
+        "leave `built_in` out"),
     "two scopes": (changed(resource=Wide), "writes ConfigMap for Wide: both are in a namespace"),
     "a misspelt argument": (made("e", Greeting, compose, own=(ConfigMap,)),
         "Controller has no `own`: did you mean `owns`?"),
@@ -149,12 +154,12 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "too many arguments": (made("e", Greeting, compose, (), ()),
         "Controller: too many positional arguments"),
     "a misspelt one of a relation": (
-        lambda: Relation(Secret, label="app"),  # type: ignore[call-arg]
-        "Relation has no `label`: did you mean `labels`?",
+        lambda: Relation(Secret, select=Select(label="app")),  # type: ignore[call-arg]
+        "Select has no `label`: did you mean `labels`?",
     ),
     "a misspelt one of built_in": (
-        lambda: BuiltIn(name_space="x"),  # type: ignore[call-arg]
-        "BuiltIn has no `name_space`: did you mean `namespace`?",
+        lambda: BuiltIn(selects=Select()),  # type: ignore[call-arg]
+        "BuiltIn has no `selects`: did you mean `select`?",
     ),
     "a relation without of": (lambda: Relation(Secret, same_namespace=True),
         "a relation with `same_namespace` needs `of`"),
@@ -214,11 +219,12 @@ def test_what_is_right_passes():
 
 DECLARED = (
     GREETER,
-    BuiltIn(labels="a"),
+    BuiltIn(select=Select(labels="a")),
     Option("a", "b"),
     ControllerOptions((), lambda _: GREETER),
     Lag("a", "b", lambda _: None),
     Relation(Secret, of=lambda _: ()),
+    Select(labels="a"),
     ContributesTo(Secret, (("data",),)),
 )
 RETURNED = (
@@ -256,7 +262,7 @@ def test_each_field_of_each_part_is_held_to_its_type(part, name):
 def test_no_part_of_the_contract_is_left_out():
     parts = {one for one in vars(contract).values() if isinstance(one, type) and is_dataclass(one)}
 
-    assert {type(one) for one in (*DECLARED, *RETURNED)} == parts - {Observed}
+    assert {type(one) for one in (*DECLARED, *RETURNED)} == parts - {Answers, Observed}
 
 
 PROGRAM = """from hedgerow import *

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from hedgerow import ApiResource, BuiltIn, Controller, Desired, Resource, Secret
+from hedgerow import ApiResource, BuiltIn, Controller, Desired, Resource, Secret, Select
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import (
@@ -130,7 +130,7 @@ class TestOneNamespace:
         class Sources(Resource):
             api: ClassVar[ApiResource] = Secret.api
 
-        vault = BuiltIn(namespace="vault")
+        vault = BuiltIn(select=Select(namespace="vault"))
         sources = Controller("sources", Sources, lambda *_: Desired(), owns=(), built_in=vault)
         watching = Registry((sources,))
         made = [obj for part in parts("cluster", "image:1", watching) for obj in part.objects]

@@ -15,18 +15,19 @@ from hedgerow.contract.desired import (
     Keep,
     Notice,
 )
-from hedgerow.contract.observed import CLOCKS_DIFFER, Observed, Word
+from hedgerow.contract.observed import CLOCKS_DIFFER, Answers, Observed, Word
 from hedgerow.contract.relations import (
     ContributesTo,
     Fields,
     Key,
     Relation,
+    Select,
     namesake,
     unreduced,
 )
 
 __all__ = [
-    "CLOCKS_DIFFER", "Apply", "BuiltIn", "Child", "ContributesTo", "Contribution", "Controller",
-    "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key", "Lag", "Notice", "Observed",
-    "Option", "Relation", "Word", "namesake", "unreduced",
+    "CLOCKS_DIFFER", "Answers", "Apply", "BuiltIn", "Child", "ContributesTo", "Contribution",
+    "Controller", "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key", "Lag",
+    "Notice", "Observed", "Option", "Relation", "Select", "Word", "namesake", "unreduced",
 ]  # fmt: skip

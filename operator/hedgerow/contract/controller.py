@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hedgerow.contract.mistakes import CheckedArguments
-from hedgerow.contract.relations import Key
+from hedgerow.contract.relations import EVERY, Key, Select
 from hedgerow.objects import home_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource, View
 
@@ -31,8 +31,7 @@ class BuiltIn(CheckedArguments):
             annotation_prefix="scaler.example.com/", contributes=(("spec", "replicas"),)
         )
 
-    `namespace`, `labels` and `fields` say which objects are watched, by default all; the API server
-    selects them, as for a `Relation`. The operator gets rights in that namespace alone.
+    `select` says which objects are watched.
 
     With an `annotation_prefix`, only those of them are resources that have an annotation whose key
     begins so, or of which we hold a field. Of all others nothing but metadata is read, and nothing
@@ -42,9 +41,7 @@ class BuiltIn(CheckedArguments):
     `contributes` are the fields that may be contributed to the resource itself.
     """
 
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
+    select: Select = EVERY
     annotation_prefix: str = ""
     contributes: Fields = ()
 

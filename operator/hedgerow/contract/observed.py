@@ -30,6 +30,25 @@ def _any_kind(_kind: type[View]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """What `Observed` answers by where it is asked by kind and name; the runtime fills it in.
+
+    In a test of compose alone, nothing was refused, created or said.
+    """
+
+    namespace: str = "*"
+    """The namespace of the resource's children; empty for a cluster-scoped one."""
+    refused: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the objects whose last write the server refused; see `is_refused`."""
+    created: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The uids of created children, by kind and name; see `Observed.created`."""
+    word: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
+    """What the user says of a field, by the annotations of the resource."""
+    check: Callable[[type[View]], None] = _any_kind
+    """Called with each kind that is asked for; it raises an error for one that is never read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """The cached objects at one instant: children, related objects, and those to contribute to.
 
@@ -41,29 +60,13 @@ class Observed:
     """The time of the operator's own clock; it is the same throughout a pass."""
     children: tuple[View, ...] = ()
     related: tuple[View, ...] = ()
-    refused: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the objects whose last write the server refused; see `is_refused`."""
-    created: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The children of `Create` that were created since the status was written.
-
-    By kind and name, the uid that the API server answered: nothing else tells which object is ours,
-    since whoever creates one chooses all that it says of itself. They may be finished and deleted
-    already, so that nothing else shows them. Do not return them as `Create` once more, and record
-    them in the status: they are only here until it is written.
-    """
+    contributable: tuple[View, ...] = ()
     strays: tuple[View, ...] = ()
     """The objects that were returned as `Keep` and are not our children: read in this pass."""
-    contributable: tuple[View, ...] = ()
     resource: View | None = None
     """The resource as it is at the API server, with its managed fields."""
     field_manager: str = ""
     """The field manager of this controller; `hedgerow.holders` tells what it holds."""
-    namespace: str = "*"
-    """The namespace of the resource's children; empty for a cluster-scoped one."""
-    said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
-    """What the user says of a field, by the annotations of the resource; see `word`."""
-    check: Callable[[type[View]], None] = _any_kind
-    """Called with each kind that is asked for; it raises an error for one that is never read."""
     server_time: datetime | None = None
     """The time of the API server's clock; None if no answer has told it.
 
@@ -71,6 +74,8 @@ class Observed:
     at most, unless the server cannot be reached. `Date` has whole seconds, so it may be a second
     behind. It is the same throughout a pass.
     """
+    answers: Answers = Answers()
+    """For the runtime; the methods below give what is in it."""
 
     @property
     def clocks_differ(self) -> bool:
@@ -97,7 +102,7 @@ class Observed:
         `claim` also means that the namespace allows claims: a field in `Desired.contributions` that
         somebody else holds is then taken by force, unless the contribution waits.
         """
-        return self.said(kind.api.kind, name, path)
+        return self.answers.word(kind.api.kind, name, path)
 
     def child(self, kind: type[V], name: str, *, namespace: str | None = None) -> V | None:
         """Return the owned, related or contributable object of this kind and name, or None.
@@ -111,7 +116,18 @@ class Observed:
 
         What is observed of it is then about an earlier declaration, not about the present one.
         """
-        return (kind.api.kind, name) in self.refused
+        return (kind.api.kind, name) in self.answers.refused
+
+    def created(self, kind: type[View]) -> dict[str, str]:
+        """Return the children of `Create` that were created since the status was written.
+
+        By name, the uid that the API server answered: nothing else tells which object is ours,
+        since whoever creates one chooses all that it says of itself. They may be finished and
+        deleted already, so that nothing else shows them. Do not return them as `Create` once more,
+        and record them in the status: they are only here until it is written.
+        """
+        made = self.answers.created.items()
+        return {name: uid for (its_kind, name), uid in made if its_kind == kind.api.kind}
 
     def all(self, kind: type[V], *, namespace: str | None = None) -> tuple[V, ...]:
         """Return every owned, related or contributable object of this kind.
@@ -121,8 +137,8 @@ class Observed:
         without `of` shows objects of every namespace, which the author of a resource may not be
         allowed to read.
         """
-        self.check(kind)
-        wanted = self.namespace if namespace is None else namespace
+        self.answers.check(kind)
+        wanted = self.answers.namespace if namespace is None else namespace
         found = [
             one
             for each in (self.children, self.related, self.contributable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.contract.mistakes import CheckedArguments, RegistrationError
 from hedgerow.objects import Key
@@ -28,14 +28,32 @@ def namesake(obj: View) -> Key:
     return Key(obj.namespace, obj.name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select(CheckedArguments):
+    """Which objects of a kind are watched, by default all; the API server selects them.
+
+        Select(namespace="vault", labels="app", fields="type=Opaque")
+
+    `labels` is a label selector, and `fields` a field selector. The operator gets rights in that
+    namespace alone.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+
+EVERY: Final = Select()
+"""All objects of a kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation(CheckedArguments):
     """Objects that a controller reads without owning them.
 
-        Relation(Pod, labels="app", of=named_by("app"), reduce=Pod.reduced)
+        Relation(Pod, select=Select(labels="app"), of=named_by("app"), reduce=Pod.reduced)
 
-    `namespace`, `labels` and `fields` say which objects are watched, by default all; the API server
-    selects them. `labels` is a label selector, and `fields` a field selector such as `type=Opaque`.
+    `select` says which objects are watched.
 
     `of` returns the keys of the resources that an object concerns; without it, an object concerns
     all of them. `reduce` drops the fields that nobody reads before an object is cached.
@@ -46,9 +64,7 @@ class Relation(CheckedArguments):
 
     kind: type[View]
     _: KW_ONLY
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
+    select: Select = EVERY
     same_namespace: bool = False
     of: Callable[[View], Iterable[Key]] | None = None
     reduce: Callable[[Object], Object] = unreduced

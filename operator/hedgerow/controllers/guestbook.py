@@ -18,6 +18,7 @@ from hedgerow import (
     Observed,
     Pod,
     Relation,
+    Select,
     View,
     answers,
     named_by,
@@ -147,7 +148,7 @@ CONTROLLER = Controller(
     relates=(
         Relation(
             Pod,
-            labels=NAMED_BY,
+            select=Select(labels=NAMED_BY),
             same_namespace=True,
             of=named_by(NAMED_BY),
             reduce=Pod.reduced,

@@ -17,6 +17,7 @@ from hedgerow import (
     Pod,
     PodDisruptionBudget,
     Relation,
+    Select,
     Service,
     View,
     answers,
@@ -209,7 +210,7 @@ CONTROLLER = Controller(
     relates=(
         Relation(
             Pod,
-            labels=NAMED_BY,
+            select=Select(labels=NAMED_BY),
             same_namespace=True,
             of=named_by(NAMED_BY),
             reduce=Pod.reduced,

@@ -98,7 +98,8 @@ def _who(controller: Controller[Resource]) -> str:
 
 def _is_asked(controller: Controller[Resource]) -> str:
     """Return the CEL expression: this write asks the controller for something."""
-    prefix, where = controller.built_in.annotation_prefix, controller.built_in.namespace
+    built_in = controller.built_in
+    prefix, where = built_in.annotation_prefix, built_in.select.namespace
     asked = "variables.claim && variables.claimChanged"
     if controller.is_custom:
         # Where there is no old object the claim has changed, and CEL looks no further.

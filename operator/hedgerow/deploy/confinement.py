@@ -151,7 +151,7 @@ def _is_contribution(names: Names, controller: Controller[Resource], api: ApiRes
     On a built-in resource itself there is also the annotation that is its status.
     """
     manager, fields = names.installation.field_manager(controller.name), controller.contributed[api]
-    where = controller.built_in.namespace
+    where = controller.built_in.select.namespace
     if api == controller.resource.api:
         fields = (*fields, ("metadata", "annotations", STATUS_ANNOTATION))
     return " && ".join(

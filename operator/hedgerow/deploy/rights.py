@@ -62,7 +62,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
         api = controller.resource.api
-        where = controller.built_in.namespace
+        where = controller.built_in.select.namespace
         found |= rights(api.group, api.plural, WATCH, namespace=where)
         if controller.is_custom:
             found |= rights(api.group, f"{api.plural}/status", ("patch",))
@@ -73,7 +73,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
         for kind in controller.owns:
             found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
         for relation in controller.relates:
-            kind, where = relation.kind.api, relation.namespace
+            kind, where = relation.kind.api, relation.select.namespace
             found |= rights(kind.group, kind.plural, WATCH, namespace=where)
     return found
 

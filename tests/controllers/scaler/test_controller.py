@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hedgerow import Contribution, Deployment, HorizontalPodAutoscaler, Observed, View, timetable
+from hedgerow.contract import Answers
 from hedgerow.controllers.scaler.controller import (
     DEPLOYMENTS,
     STATEFUL_SETS,
@@ -59,7 +60,7 @@ def composed(
         contributable=tuple(map(HorizontalPodAutoscaler, autoscalers)),
         resource=View(live),
         field_manager=MANAGER,
-        said=lambda *_: word,  # type: ignore[arg-type,return-value]
+        answers=Answers(word=lambda *_: word),  # type: ignore[arg-type,return-value]
     )
     return DEPLOYMENTS.compose(ScaledDeployment.model_validate(live), observed)
 

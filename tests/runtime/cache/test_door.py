@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hedgerow.contract import Apply, Desired, Observed, Relation
+from hedgerow.contract import Apply, Desired, Observed, Relation, Select
 from hedgerow.plan.stubs import MOST_BYTES, MOST_VALUES
 from hedgerow.runtime.cache.door import Door, Shelf
 from hedgerow.runtime.cache.store import Store
@@ -218,7 +218,7 @@ class TestRelated:
 
     @pytest.mark.parametrize("of", [None, lambda view: [(view.namespace, "demo")]])
     async def test_what_it_concerns_waits_for_an_object_that_is_too_large(self, of):
-        relation = Relation(ConfigMap, labels="shown", of=of)
+        relation = Relation(ConfigMap, select=Select(labels="shown"), of=of)
         controller = dataclasses.replace(
             CONTROLLER,
             compose=self.compose,

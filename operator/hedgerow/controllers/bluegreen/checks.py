@@ -139,7 +139,7 @@ def attempt(
     What changes which Job counts is recorded before another one is created: a pass may end after
     any write.
     """
-    now, made = observed.now, observed.created.get((Job.api.kind, told.job), "")
+    now, made = observed.now, observed.created(Job).get(told.job, "")
     if told.start_time and told.start_time > now:  # by a clock that was ahead
         told = _update(told, now, start_time=now.replace(microsecond=0))
     is_new = bool(made) and made != told.uid

@@ -17,6 +17,7 @@ from hedgerow import (
     Observed,
     Pod,
     Relation,
+    Select,
     Service,
     View,
 )
@@ -143,10 +144,16 @@ CONTROLLER = Controller(
     compose,
     owns=(Deployment, Service, Job),
     relates=(
-        Relation(Pod, labels=SELECTED, same_namespace=True, of=resource_of, reduce=Pod.reduced),
+        Relation(
+            Pod,
+            select=Select(labels=SELECTED),
+            same_namespace=True,
+            of=resource_of,
+            reduce=Pod.reduced,
+        ),
         Relation(
             EndpointSlice,
-            labels=WATCHED,
+            select=Select(labels=WATCHED),
             same_namespace=True,
             of=served_by,
             reduce=EndpointSlice.reduced,

@@ -63,14 +63,14 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
-        record = starts.record(cj, jobs, None, latest, observed.created)
+        record = starts.record(cj, jobs, None, latest, observed.created(Job))
         verdict = (*unreadable(cj), *ahead(record))
         return Desired(
             (*kept(cj, jobs, record), *lost),
             status(cj, (*jobs, *strays), record, verdict),
             requeue_after=wait(record, None, now),
         )
-    record = starts.record(cj, jobs, schedule, latest, observed.created)
+    record = starts.record(cj, jobs, schedule, latest, observed.created(Job))
     wrong = clock_behind(record, now)
     since = max((time for time in (record.last, created) if time), default=now)
     plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)

@@ -89,15 +89,15 @@ def record(
     jobs: Iterable[Job],
     schedule: Schedule | None,
     now: datetime,
-    made: Iterable[tuple[str, str]] = (),
+    made: Iterable[str] = (),
 ) -> StartRecord:
     """Return what the status and the existing Jobs say about the starts that were made.
 
     `now` is the later one of our clock and the API server's: what one of them has come to may have
     been made.
 
-    `made` are kinds and names of objects that were created, not yet recorded in status; they may
-    have been deleted already. If the schedule is None (it cannot be read), every dated Job counts.
+    `made` are the names of Jobs that were created, not yet recorded in status; they may have been
+    deleted already. If the schedule is None (it cannot be read), every dated Job counts.
 
     A time ahead of now is not a start: it comes from a wrong clock. A Job dated ahead counts once
     its time has come. If the status is ahead, a pass ran under a wrong clock and the earlier record
@@ -109,7 +109,7 @@ def record(
     dated = [DatedJob(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
     come = [each for each in dated if (recorded or _NEVER) < each.start <= now]
     newer = {each.start for each in come if _counts(each, schedule)}
-    since = (named(cj.metadata.name, name) for _, name in made)
+    since = (named(cj.metadata.name, name) for name in made)
     newer |= {at for at in since if at and at > (recorded or _NEVER) and not is_ahead(at, now)}
     last = max(newer, default=recorded)
     # If somebody else holds the status field, we cannot update it: use the Jobs instead.

@@ -24,6 +24,7 @@ from hedgerow import (
     Relation,
     Resource,
     Secret,
+    Select,
     View,
 )
 from hedgerow.controllers.secretsync.options import OPTIONS, Selection
@@ -129,8 +130,8 @@ def reduced(secret: Object) -> Object:
 
 
 def _sources(options: Selection) -> Relation:
-    fields = f"type={options.type}"
-    return Relation(Secret, namespace=options.namespace, fields=fields, reduce=reduced)
+    select = Select(namespace=options.namespace, fields=f"type={options.type}")
+    return Relation(Secret, select=select, reduce=reduced)
 
 
 def secretsync(options: Selection) -> Controller[TargetNamespace]:

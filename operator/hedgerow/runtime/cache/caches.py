@@ -236,7 +236,7 @@ def build(
     if not controller.resource.api.namespaced:
         shard = None  # a shard that has such resources has all of them
     own = tuple(_divided(scopes, shard))
-    built_in = controller.built_in
+    select = controller.built_in.select
     selector = installation.selector(controller.name)
     manager = installation.field_manager(controller.name)
     indices = {
@@ -260,22 +260,20 @@ def build(
         )
         return Store(indices, shelf, contributes_to.reduce if contributes_to else unreduced)
 
-    prefix = built_in.annotation_prefix
+    prefix = controller.built_in.annotation_prefix
     picks = partial(_is_picked, prefix, manager) if prefix else None
     return Cache(
         resources=tuple(
             Source(
                 controller.resource,
                 scope,
-                built_in.labels,
+                select.labels,
                 store(controller.resource),
-                fields=built_in.fields,
+                fields=select.fields,
                 picks=picks,
                 shard=part,
             )
-            for scope, part in (
-                _divided((built_in.namespace,), shard) if built_in.namespace else own
-            )
+            for scope, part in (_divided((select.namespace,), shard) if select.namespace else own)
         ),
         children=tuple(
             Source(kind, scope, selector, store(kind, indices), shard=part)
@@ -286,15 +284,15 @@ def build(
             Source(
                 relation.kind,
                 scope,
-                relation.labels,
+                relation.select.labels,
                 store(relation.kind, _related(relation), relation),
                 relation,
-                fields=relation.fields,
+                fields=relation.select.fields,
                 shard=part,
             )
             for relation in controller.relates
             for scope, part in _divided(
-                (relation.namespace,) if relation.namespace else readable,
+                (relation.select.namespace,) if relation.select.namespace else readable,
                 shard if relation.same_namespace and relation.kind.api.namespaced else None,
             )
         ),

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from hedgerow.contract import Controller, Desired, Key, Observed
+from hedgerow.contract import Answers, Controller, Desired, Key, Observed
 from hedgerow.objects import (
     ChildId,
     Installation,
@@ -338,15 +338,17 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             server_time=times.server,
             children=tuple(kind(obj) for kind, obj in owned),
             related=tuple(self.cache.concerning(key)),
-            refused=refused,
-            created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
             strays=tuple(obj for target, obj in state.strays.items() if target not in written),
             contributable=tuple(kind(obj) for kind, obj in contributable),
             resource=View(live),
             field_manager=plan_input.field_manager,
-            namespace=home,
-            said=field_policy.word,
-            check=partial(check_read, controller=self.controller),
+            answers=Answers(
+                namespace=home,
+                refused=refused,
+                created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
+                word=field_policy.word,
+                check=partial(check_read, controller=self.controller),
+            ),
         )
         return plan_input, observed
 
@@ -364,7 +366,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         controller = self.controller
         problems = size_problems(cached)
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(cached) else None
-        unread = self.cache.refused(cached.observed.namespace)
+        unread = self.cache.refused(cached.observed.answers.namespace)
         # What compose does not see, it would take for absent.
         problems += [problem(one) for one in unread if one.relation or one.contributes_to]
         resource: Resource | None = None
@@ -411,7 +413,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     def _name_conflicts(self, desired: Desired, observation: Observation) -> dict[ChildId, Object]:
         """Return the known objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
-        namespace = observation.observed.namespace
+        namespace = observation.observed.answers.namespace
         for child in desired.children:
             target = ChildId(child.kind.api.kind, child.name)
             store = self.cache.child_store(target.kind, namespace)
