@@ -40,7 +40,7 @@ ACTS = [
     "What the API server itself noted of all this",
     "It stays as it is: go on by hand",
 ]
-CLAIMS = [
+CHECKED = [
     "the Service selects Blue",
     "each was written by hedgerow-bluegreen, by server-side apply",
     "the Service selects Green",
@@ -160,10 +160,10 @@ class TestKept:
         assert f"cd {directory} && . ./env" in kept.lines
         assert not gone(kept.pid())
 
-    @pytest.mark.parametrize("claim", CLAIMS)
-    def test_it_claims_what_was_read_back(self, kept, claim):
+    @pytest.mark.parametrize("text", CHECKED)
+    def test_it_says_what_was_read_back(self, kept, text):
         """Fact: what a real server answers in each act."""
-        assert f"✓ {claim}" in kept.text
+        assert f"✓ {text}" in kept.text
 
     def test_the_conflict_names_field_object_and_holder(self, kept):
         """Fact: which entry `kubectl set image` leaves."""

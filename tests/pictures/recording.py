@@ -63,7 +63,7 @@ STILL = 1
 
 
 def blocks(printed: str, act: str) -> list[list[str]]:
-    """Return what a demo printed in an act: each command with its output, each claim."""
+    """Return what a demo printed in an act: each command with its output, each check."""
     heading = re.search(rf"^ ?\d+  {re.escape(act)}$", printed, re.MULTILINE)
     assert heading, f"no act of the demo is called {act!r}"
     shown = re.split(r"^ ?\d+  \S", printed[heading.end() :], maxsplit=1, flags=re.MULTILINE)[0]
@@ -114,7 +114,7 @@ def draw(printed: str, paper: str) -> str:
 
 def kinds(block: list[str]) -> list[tuple[str, str]]:
     """Return the lines of a block, each with what it is."""
-    kind = {"$": "typed", "✓": "claim"}.get(block[0].strip()[:1], "said")
+    kind = {"$": "typed", "✓": "checked"}.get(block[0].strip()[:1], "said")
     found = [(kind, block[0])]
     for before, line in pairwise(block):
         # A command goes on after a backslash, or where it is too long for a line.
@@ -157,7 +157,7 @@ def _text(row: int, words: str, kind: str, indent: int = 0) -> str:
     )
     for sign, name in (("$", "faint"), ("✓", "good b"), ("✗", "alarm b")):
         marked = marked.replace(f'class="{sign}"', f'class="{name}"')
-    name = {"act": "ink b", "typed": "typed", "said": "faint", "output": "ink", "claim": "ink"}
+    name = {"act": "ink b", "typed": "typed", "said": "faint", "output": "ink", "checked": "ink"}
     return (
         f'<text class="m {name[kind]}" x="{x:g}" y="{y:g}" textLength="{long:g}"'
         f' xml:space="preserve">{marked}</text>'

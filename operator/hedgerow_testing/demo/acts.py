@@ -44,10 +44,10 @@ async def sample(stage: Stage) -> None:
     live = [(await witness.service()).raw]
     live += [(await witness.deployment(phase)).raw for phase in _PHASES]
     owned = [obj["metadata"]["ownerReferences"][0]["uid"] == bg.metadata.uid for obj in live]
-    witness.claim("each of them is controlled by the BlueGreen", all(owned), owned)
+    witness.check("each of them is controlled by the BlueGreen", all(owned), owned)
     ours = [holders(obj, "f:metadata", "f:ownerReferences") for obj in live]
     expected = [[f"{MANAGER} (Apply)"]] * len(live)
-    witness.claim(f"each was written by {MANAGER}, by server-side apply", ours == expected, ours)
+    witness.check(f"each was written by {MANAGER}, by server-side apply", ours == expected, ours)
 
 
 async def flip(stage: Stage) -> None:
@@ -61,7 +61,7 @@ async def flip(stage: Stage) -> None:
     phase = r"-o jsonpath='{.spec.selector.app\.kubernetes\.io/phase}'"
     await stage.shell.run(f"kubectl get service {NAME}{stage.flags} {phase}")
     after = [await _template(witness, phase) for phase in _PHASES]
-    witness.claim("the Deployments were left alone", after == before, after)
+    witness.check("the Deployments were left alone", after == before, after)
 
 
 async def contest(stage: Stage) -> None:
@@ -75,19 +75,19 @@ async def contest(stage: Stage) -> None:
     await _rolled_out(witness)
     await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
     ready = condition(bg, "Ready")
-    witness.claim(f"Ready is False, {says(bg)}", ready and ready.status == "False", ready)
-    _claim_report(witness, bg, name)
+    witness.check(f"Ready is False, {says(bg)}", ready and ready.status == "False", ready)
+    _check_report(witness, bg, name)
     told = await witness.until(
         "the Event that reports it", lambda: witness.events("FieldConflict"), bool, "\n".join
     )
     await stage.shell.run(f"kubectl events --for bluegreen/{NAME} --types=Warning{stage.flags}")
-    witness.claim("a Warning Event says so too", told, told)
-    await _claim_taken(witness, name)
+    witness.check("a Warning Event says so too", told, told)
+    await _check_taken(witness, name)
     printed = await stage.shell.run(f"hedgerow tree bluegreen/{NAME}{stage.flags}")
     path = bg.status.contested[0].path
     # A narrow terminal has a long path on several lines.
     whole = "".join(printed.replace("│", "").split())
-    witness.claim(f"the tree shows {path} where it is contested", path in whole, printed)
+    witness.check(f"the tree shows {path} where it is contested", path in whole, printed)
 
 
 async def follow(stage: Stage) -> None:
@@ -99,7 +99,7 @@ async def follow(stage: Stage) -> None:
     plan = f"hedgerow plan -f greeting.yaml{stage.flags}"
     ended = await stage.shell.attempt(plan)
     told = ended.code == CONFLICTS and samples.VARIABLE["name"] in ended.printed
-    witness.claim("the plan adds the variable, and leaves the image as it is", told, ended)
+    witness.check("the plan adds the variable, and leaves the image as it is", told, ended)
     await stage.shell.run(f"kubectl apply --server-side -f greeting.yaml{stage.flags}")
 
     def greets(deployment: Deployment) -> bool:
@@ -113,8 +113,8 @@ async def follow(stage: Stage) -> None:
     )
     await stage.shell.run(f"kubectl set env deploy/{GREEN} --list{stage.flags}")
     env = _container(green).get("env")
-    witness.claim(f"the Deployment has {samples.VARIABLE['name']}", greets(green), env)
-    await _claim_taken(witness, name)
+    witness.check(f"the Deployment has {samples.VARIABLE['name']}", greets(green), env)
+    await _check_taken(witness, name)
 
 
 async def settle(stage: Stage) -> None:
@@ -124,15 +124,15 @@ async def settle(stage: Stage) -> None:
     name, _ = samples.container()
     printed = await stage.shell.run(f"hedgerow owners deploy/{GREEN} --contested{stage.flags}")
     offered = [line.strip() for line in printed.splitlines() if f"{YIELD}=" in line]
-    witness.claim("owners shows the command that yields the field", len(offered) == 1, printed)
+    witness.check("owners shows the command that yields the field", len(offered) == 1, printed)
     stage.page.say("The other command would claim the field. The first one, as it was printed:")
     await stage.shell.run(offered[0])
     bg = await witness.until("end of the conflict", witness.bluegreen, _settled, says)
     await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
     term = bg.metadata.annotations.get(YIELD, "")
-    witness.claim(f"the BlueGreen is annotated with {YIELD}", GREEN in term, term)
-    witness.claim(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
-    await _claim_taken(witness, name)
+    witness.check(f"the BlueGreen is annotated with {YIELD}", GREEN in term, term)
+    witness.check(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
+    await _check_taken(witness, name)
 
 
 async def agree(stage: Stage) -> None:
@@ -152,9 +152,9 @@ async def agree(stage: Stage) -> None:
     both = await witness.until(
         "the operator to hold the image as well", holding, lambda found: found == expected, str
     )
-    witness.claim(f"{' and '.join(both)} share the image", both == expected, both)
+    witness.check(f"{' and '.join(both)} share the image", both == expected, both)
     bg = await witness.until("Ready", witness.bluegreen, _settled, says)
-    witness.claim(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
+    witness.check(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
 
 
 _PHASES: tuple[Phase, ...] = ("Blue", "Green")
@@ -168,8 +168,8 @@ async def _routed(witness: Witness, phase: Phase) -> BlueGreen:
 
     bg = await witness.until(f"{phase} to be routed to", witness.bluegreen, there, says)
     service = selected(await witness.service())
-    witness.claim(f"the Service selects {phase}", service == phase, service)
-    witness.claim(f"status.routeTo is {phase}; {says(bg)}", bg.status.route_to == phase, bg.status)
+    witness.check(f"the Service selects {phase}", service == phase, service)
+    witness.check(f"status.routeTo is {phase}; {says(bg)}", bg.status.route_to == phase, bg.status)
     return bg
 
 
@@ -181,20 +181,20 @@ async def _rolled_out(witness: Witness) -> None:
     await witness.until("the BlueGreen to be available", witness.bluegreen, _available, says)
 
 
-async def _claim_taken(witness: Witness, name: str) -> None:
+async def _check_taken(witness: Witness, name: str) -> None:
     deployment = await witness.deployment("Green")
     image = _container(deployment).get("image")
     held = holders(deployment.raw, *_image_steps(name))
-    witness.claim(f"the image still is {image}", image == samples.IMAGE, image)
-    witness.claim(f"the field is held by {', '.join(held)}", held == [f"{TAKER} (Update)"], held)
+    witness.check(f"the image still is {image}", image == samples.IMAGE, image)
+    witness.check(f"the field is held by {', '.join(held)}", held == [f"{TAKER} (Update)"], held)
 
 
-def _claim_report(witness: Witness, bg: BlueGreen, name: str) -> None:
+def _check_report(witness: Witness, bg: BlueGreen, name: str) -> None:
     [leaf] = bg.status.contested
     path = f'.spec.template.spec.containers[name="{name}"].image'
     expected = (f"Deployment/{GREEN}", path, TAKER, "Update")
     found = (leaf.object, leaf.path, leaf.manager, leaf.operation)
-    witness.claim(
+    witness.check(
         f"status.contested names object, field and holder: {leaf.path} of {leaf.object},"
         f" {leaf.manager} ({leaf.operation})",
         found == expected,

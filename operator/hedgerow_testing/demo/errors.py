@@ -1,4 +1,4 @@
-"""DemoError: a claim of the demo that the API server does not confirm."""
+"""DemoError: a sentence of the demo that the API server does not confirm."""
 
 from hedgerow.errors import OneLineError
 

@@ -68,29 +68,29 @@ async def _refused(stage: Stage) -> None:
     stage.page.act("Client-side apply keeps it once more, in an annotation")
     before = await stage.cluster.read(CRD, NAME)
     ended = await _attempt(stage, "kubectl apply -f described.yaml")
-    _claim(stage, f"refused: {REFUSAL}", ended.code != 0 and REFUSAL in ended.printed, ended)
+    _check(stage, f"refused: {REFUSAL}", ended.code != 0 and REFUSAL in ended.printed, ended)
     after = await stage.cluster.read(CRD, NAME)
     found = "it is not there" if after is None else "it is as it was"
-    _claim(stage, f"nothing came of it: {found}", _version(before) == _version(after), ended)
+    _check(stage, f"nothing came of it: {found}", _version(before) == _version(after), ended)
 
 
 async def _accepted(stage: Stage) -> None:
     stage.page.act("Server-side apply keeps who set which field, and no copy")
     flags = f"--server-side --field-manager={FIELD_MANAGER}"
     ended = await _attempt(stage, f"kubectl apply {flags} -f described.yaml")
-    _claim(stage, "accepted", ended.code == 0, ended)
+    _check(stage, "accepted", ended.code == 0, ended)
     live = View(await stage.cluster.read(CRD, NAME) or {})
     entries = live.items("metadata", "managedFields")
     ours = [e for e in entries if (e["manager"], e["operation"]) == (FIELD_MANAGER, "Apply")]
-    _claim(stage, f"{NAME} is there, managed by {FIELD_MANAGER} (Apply)", bool(ours), ended)
+    _check(stage, f"{NAME} is there, managed by {FIELD_MANAGER} (Apply)", bool(ours), ended)
     copied = LAST_APPLIED in live.mapping("metadata", "annotations")
-    _claim(stage, "no annotation holds a copy of it", not copied, ended)
+    _check(stage, "no annotation holds a copy of it", not copied, ended)
 
 
 async def _small(stage: Stage) -> None:
     stage.page.act("It is the size: the plain one would pass")
     ended = await _attempt(stage, "kubectl apply -f plain.yaml --dry-run=server")
-    _claim(stage, "accepted, in a dry run", ended.code == 0, ended)
+    _check(stage, "accepted, in a dry run", ended.code == 0, ended)
 
 
 async def _attempt(stage: Stage, line: str) -> Ended:
@@ -100,12 +100,12 @@ async def _attempt(stage: Stage, line: str) -> Ended:
     return ended
 
 
-def _claim(stage: Stage, text: str, holds: bool, ended: Ended) -> None:
+def _check(stage: Stage, text: str, holds: bool, ended: Ended) -> None:
     if not holds:
         stage.page.broken(text)
         said = ended.printed.splitlines()[-1] if ended.printed else "nothing"
         raise DemoError(f"this does not hold: {text}", f"the command said: {said}")
-    stage.page.claim(text)
+    stage.page.checked(text)
 
 
 def _version(crd: Object | None) -> str:

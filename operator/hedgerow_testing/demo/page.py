@@ -45,7 +45,7 @@ class _Console(Terminal):
 
 
 class Page:
-    """Prints headings, typed commands, their output, and claims checked against the server."""
+    """Prints headings, typed commands, their output, and what was checked against the server."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or _Console()
@@ -76,7 +76,7 @@ class Page:
             shown = f"{' ' * INDENT}{line.rstrip()}".rstrip()
             self._console.print(Text(shown, "dim"), soft_wrap=True)
 
-    def claim(self, text: str) -> None:
+    def checked(self, text: str) -> None:
         """Print a statement that the API server confirmed."""
         self._wrapped(text, "bold green", mark="✓ ")
 

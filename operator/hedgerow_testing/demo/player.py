@@ -44,7 +44,7 @@ async def operator(stage: Stage) -> AsyncGenerator[Started]:
     try:
         with page.waiting("waiting until it has read everything it watches"):
             await _ready(started, log)
-        page.claim(f"it runs as process {started.pid} and has read everything it watches")
+        page.checked(f"it runs as process {started.pid} and has read everything it watches")
         yield started
         finished = True
     finally:
@@ -70,7 +70,7 @@ async def _stop(stage: Stage, started: Started, log: Path, *, said: bool) -> Non
             return
         if _last(log) != "stopped":
             raise DemoError("the operator did not stop in good order", f"it said: {_last(log)}")
-        stage.page.claim("the operator stopped in good order")
+        stage.page.checked("the operator stopped in good order")
 
 
 def _entries(log: Path) -> list[dict[str, Any]]:

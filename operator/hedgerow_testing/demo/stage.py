@@ -124,7 +124,7 @@ async def _take_down(page: Page, sandbox: Sandbox) -> None:
             await sandbox.down(progress)
         if sandbox.directory.exists():
             raise DemoError(f"{sandbox.directory} is still there", "see which process uses it")
-        page.claim("nothing of the sandbox is left")
+        page.checked("nothing of the sandbox is left")
 
 
 def _exports(wanted: dict[str, str]) -> dict[str, str]:
@@ -136,6 +136,6 @@ def _exports(wanted: dict[str, str]) -> dict[str, str]:
 
 async def _greet(stage: Stage, after: str) -> None:
     version = (await stage.cluster.get("/version"))["gitVersion"]
-    stage.page.claim(f"Kubernetes {version} answers at {stage.cluster.server}{after}")
+    stage.page.checked(f"Kubernetes {version} answers at {stage.cluster.server}{after}")
     stage.page.say("To type along in another terminal:")
     stage.page.typed(f"cd {shlex.quote(str(stage.directory))} && . ./env")

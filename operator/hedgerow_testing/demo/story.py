@@ -30,7 +30,7 @@ OTHER_IMAGE = "busybox:1.36"
 async def perform(page: Page, *, keep: bool) -> None:
     """Play everything and clean up, or leave it running if that was requested.
 
-    Raises DemoError if the API server does not confirm a claim, SandboxError and KubeError.
+    Raises DemoError if the API server does not confirm what is said, SandboxError and KubeError.
     """
     page.title("hedgerow: an operator that overwrites nobody's fields")
     async with AsyncExitStack() as ground:
@@ -51,18 +51,18 @@ async def resources(stage: Stage) -> None:
     """Install the custom resources, and create the demo's namespace."""
     stage.page.act("The custom resource, by server-side apply, and a namespace")
     await stage.shell.run("hedgerow install")
-    await _claim_installed(stage, crd_name(BlueGreen))
+    await _check_installed(stage, crd_name(BlueGreen))
     await stage.shell.run(f"kubectl create namespace {NAMESPACE}")
 
 
-async def _claim_installed(stage: Stage, name: str) -> None:
+async def _check_installed(stage: Stage, name: str) -> None:
     witness = Witness(stage)
     live: Any = await stage.cluster.read(CRD, name) or {}
     conditions = {c["type"]: c["status"] for c in live.get("status", {}).get("conditions", ())}
     established = conditions.get("Established") == "True"
-    witness.claim(f"{name} is Established", established, conditions)
+    witness.check(f"{name} is Established", established, conditions)
     appliers = [holder.manager for holder in managers(live) if holder.operation == "Apply"]
-    witness.claim(f"{INSTALLER} applied it", appliers == [INSTALLER], appliers)
+    witness.check(f"{INSTALLER} applied it", appliers == [INSTALLER], appliers)
 
 
 async def audit(stage: Stage) -> None:
@@ -79,10 +79,10 @@ async def audit(stage: Stage) -> None:
         for request in requests
     )
     witness = Witness(stage)
-    witness.claim(f"the operator wrote {len(uris)} times: {_counted(requests)}", uris, uris)
-    witness.claim(f"each time by apply as {acts.MANAGER}, never another way", applies, uris)
+    witness.check(f"the operator wrote {len(uris)} times: {_counted(requests)}", uris, uris)
+    witness.check(f"each time by apply as {acts.MANAGER}, never another way", applies, uris)
     forced = [uri for uri in uris if "force=" in uri]
-    witness.claim("and never with force", not forced, forced)
+    witness.check("and never with force", not forced, forced)
 
 
 def _counted(requests: list[dict[str, Any]]) -> str:
@@ -122,7 +122,7 @@ async def leave(stage: Stage) -> None:
         return [name for api, name in names if await witness.live(api, name)]
 
     left = await witness.until("its children to go", children, lambda found: not found, ", ".join)
-    witness.claim("its Service and Deployments are gone with it", not left, left)
+    witness.check("its Service and Deployments are gone with it", not left, left)
 
 
 def farewell(stage: Stage, process: Started) -> None:

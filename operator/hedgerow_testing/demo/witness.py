@@ -1,4 +1,4 @@
-"""Witness: reads from the API server, and checks the demo's claims against it."""
+"""Witness: reads from the API server, and checks what the demo says against it."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class Witness:
             f"waited {WAIT_TIMEOUT:.0f} s in vain for {what}", f"the API server says: {seen}"
         )
 
-    def claim(self, text: str, holds: object, shown: Any) -> None:
+    def check(self, text: str, holds: object, shown: Any) -> None:
         """Print a statement if it `holds`; otherwise raise DemoError."""
         if holds:
-            self.stage.page.claim(text)
+            self.stage.page.checked(text)
             return
         self.stage.page.broken(text)
         raise DemoError(f"not so: {text}", f"the API server says: {shown}")

@@ -26,7 +26,7 @@ def on_a_terminal(shown) -> Page:
 
 
 class TestPage:
-    @pytest.mark.parametrize("print_with", ["say", "claim", "broken"])
+    @pytest.mark.parametrize("print_with", ["say", "checked", "broken"])
     def test_what_does_not_fit_hangs_below_and_no_line_is_too_wide(self, page, shown, print_with):
         getattr(page, print_with)(LONG)
         lines = shown.getvalue().splitlines()
@@ -44,7 +44,7 @@ class TestPage:
     def test_there_are_no_colours_and_no_blanks_at_the_end_without_a_terminal(self, page, shown):
         page.title("This")
         page.act("Something")
-        page.claim("so it is")
+        page.checked("so it is")
         page.output("NAME   \n  a")
 
         assert "\x1b" not in shown.getvalue()
@@ -109,7 +109,7 @@ class TestPage:
             page = Page()
             with pytest.raises(UnheardError) as ended:
                 page.say("Everything is in /here")
-            page.claim("nothing of the sandbox is left")
+            page.checked("nothing of the sandbox is left")
 
         assert str(ended.value) == "the reader of the output is gone; let it read all of the output"
 
@@ -141,7 +141,7 @@ class TestCommandsInTexts:
 
         assert shown.getvalue() == f"    To leave it as it is:\n      {self.COMMAND}\n"
 
-    @pytest.mark.parametrize("print_with", ["say", "claim", "broken"])
+    @pytest.mark.parametrize("print_with", ["say", "checked", "broken"])
     def test_one_in_a_sentence_is_not_folded(self, page, shown, print_with):
         getattr(page, print_with)(f"to end the conflict that is there: `{self.COMMAND}` does it")
 

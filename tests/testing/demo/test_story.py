@@ -1,4 +1,4 @@
-"""The demo's story: what is claimed of the definition, and how it is left."""
+"""The demo's story: what is said of the definition, and how it is left."""
 
 from __future__ import annotations
 

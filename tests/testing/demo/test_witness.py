@@ -1,4 +1,4 @@
-"""The demo's witness: nothing is claimed that was not read."""
+"""The demo's witness: nothing is said that was not read."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def ready(generation: int) -> dict:
     return {"type": "Ready", "status": "True", "reason": "Serving", "message": "it is", **about}
 
 
-class TestClaims:
+class TestChecks:
     def test_one_that_holds_is_shown(self, witness, shown):
-        witness.claim("the Service selects Blue", True, "Blue")
+        witness.check("the Service selects Blue", True, "Blue")
 
         assert shown.getvalue() == "    ✓ the Service selects Blue\n"
 
     def test_one_that_does_not_hold_is_shown_so_and_ends_the_demo(self, witness, shown):
         with pytest.raises(DemoError) as failed:
-            witness.claim("the Service selects Blue", False, "Green")
+            witness.check("the Service selects Blue", False, "Green")
 
         assert shown.getvalue() == "    ✗ the Service selects Blue\n"
         assert str(failed.value) == ("not so: the Service selects Blue; the API server says: Green")
