@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 
 CHILD = f"deploy/{Garden.NAME}"
 YIELD = "hedgerow.dev/yield"
-NOW = ("--wait", "0")
+YES = ("--yes",)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ class TestShared:
         before = garden.declare(replicas=5)
         garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
 
-        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
+        told = typed("release", CHILD, "--field", "spec.replicas", *YES)
 
         assert (told.code, told.err) == (0, "")
         assert "no value changed" in told.out
@@ -49,32 +49,11 @@ class TestShared:
 class TestSole:
     """What nobody else holds."""
 
-    def test_it_is_refused_with_what_would_become_of_it(self, garden, typed):
-        """Fact: which defaults the server fills in for a field that is let go."""
-        before = garden.declare(replicas=5)
-
-        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
-
-        assert told.code == 3
-        assert ".spec.replicas: 5 → 1" in told.err
-        assert "--to" in told.err
-        assert garden.live() == before
-        assert garden.annotations() == {}
-
-    def test_what_is_required_is_refused_in_the_servers_words(self, garden, typed):
-        """Fact: the server's words for a required field that would be missing."""
-        garden.declare()
-
-        told = typed("release", CHILD, "--field", "spec.selector", *NOW)
-
-        assert told.code == 3
-        assert "the server would refuse it" in told.err
-
     def test_with_a_new_holder_all_goes_but_what_marks_it_as_ours(self, garden, typed):
-        """Fact: the server's entries after one apply for another and one less for us."""
+        """Fact: the server's entries after a patch that gives some of ours to another."""
         before = garden.declare(replicas=5)
 
-        told = typed("release", CHILD, "--to", "team-a", *NOW)
+        told = typed("release", CHILD, "--to", "team-a", *YES)
 
         assert told.code == 0, told.err
         after = garden.live()
@@ -110,7 +89,9 @@ class TestUnowned:
         recreate = self.body(namespace, strategy={"type": "Recreate"})
         assert [api.apply(recreate, "helm", force=f).status for f in (False, True)] == [422, 422]
 
-        told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE, "--to", "helm")
+        told = typed(
+            "release", "--unowned", "deploy/web", "--field", self.PLACE, "--to", "helm", *YES
+        )
 
         assert (told.code, told.err) == (0, "")
         assert "helm holds 1 field that nobody held, no value changed" in told.out
@@ -122,7 +103,7 @@ class TestUnowned:
         """Fact: which removed fields the server fills in again or refuses."""
         live = api.apply(self.body(namespace, strategy={"type": "RollingUpdate"}), "helm").must()
 
-        told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE)
+        told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE, *YES)
 
         assert told.code == 1
         assert "the server has set .spec.strategy.rollingUpdate again, as a default" in told.err
@@ -131,7 +112,7 @@ class TestUnowned:
         meta = {**live["metadata"], "managedFields": [self.entry(live)]}
         meta.pop("resourceVersion")
         api.put({**live, "metadata": meta}, "editor").must()
-        told = typed("release", "--unowned", "deploy/web", "--field", "spec.selector")
+        told = typed("release", "--unowned", "deploy/web", "--field", "spec.selector", *YES)
         assert told.code == 3
         assert "the server refuses to remove them" in told.err
         assert api.get(live).must()["spec"] == live["spec"]

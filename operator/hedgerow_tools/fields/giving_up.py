@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from hedgerow.fields.applyconfiguration import extract, versioned
-from hedgerow.fields.managed_fields import Holder, entry, held, managers
-from hedgerow.fields.ownership import Leaf, leave_out
+from hedgerow.fields.applyconfiguration import versioned
+from hedgerow.fields.managed_fields import entry, held, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves
 from hedgerow.objects import annotation, metadata
@@ -19,13 +18,11 @@ from hedgerow.plan.yield_and_claim import (
     is_ours,
 )
 from hedgerow_tools.moving.transfers import (
-    Move,
     MoveRefused,
     are_meant,
     changes,
     holdings,
     patterns,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -41,19 +38,16 @@ _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 class PlannedRelease:
     """What to give up.
 
-    `leaves` are held by hedgerow; `sole` are those that nobody else holds. `moves` describe each.
+    `leaves` are held by hedgerow; `sole` are those that nobody else holds.
     `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
     """
 
     leaves: tuple[FieldPath, ...]
     sole: tuple[FieldPath, ...]
-    moves: tuple[Move, ...]
     field_policy: str
 
 
-def release(
-    live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
-) -> PlannedRelease:
+def release(live: Object, resource: Object, manager: str, fields: Sequence[str]) -> PlannedRelease:
     """Return what a release gives up: the requested fields, or all; raises MoveRefused.
 
     Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
@@ -64,30 +58,10 @@ def release(
     meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
         raise MoveRefused(_nothing(kind, name, manager, fields, ours))
-    holders, values = holdings(live), Values(live)
-    moves = tuple(
-        _move(values, field_path, holders[field_path], manager, to) for field_path in meant
-    )
-    sole = tuple(move.field_path for move in moves if move.fate in ("taken", "unowned"))
-    return PlannedRelease(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
-
-
-def given_up(live: Object, manager: str, places: Iterable[FieldPath]) -> Object | None:
-    """Return the apply by which a manager gives up these leaves; None if it holds nothing."""
-    body = extract(live, manager)
-    if body is None:
-        return None
-    dropped = [
-        Leaf(path_of(field_path), field_path, "lost", None, None, (), equal=True)
-        for field_path in places
-    ]
-    return versioned(leave_out(body, dropped), live)
-
-
-def left_over(live: Object, manager: str, places: Collection[FieldPath]) -> tuple[FieldPath, ...]:
-    """Return the leaves that a manager still holds."""
-    ours = set(leaves(entry(live, manager) or {}))
-    return tuple(field_path for field_path in places if field_path in ours)
+    holders = holdings(live)
+    sole = tuple(field_path for field_path in meant if len(holders[field_path]) == 1)
+    field_policy = _yielding(resource, kind, name, fields, meant)
+    return PlannedRelease(tuple(meant), sole, field_policy)
 
 
 def _releasable(live: Object, manager: str) -> list[FieldPath]:
@@ -99,17 +73,6 @@ def _releasable(live: Object, manager: str) -> list[FieldPath]:
         if not is_key(field_path) and not is_hollow(there, field_path)
         if not is_ours(field_path)
     ]
-
-
-def _move(
-    values: Values, field_path: FieldPath, holders: tuple[Holder, ...], manager: str, to: str
-) -> Move:
-    source = next(holder for holder in holders if holder.is_applier(manager, ""))
-    others = tuple(dict.fromkeys(holder.manager for holder in holders if holder is not source))
-    fate: Any = "kept" if others else "taken" if to else "unowned"
-    return Move(
-        field_path, shown(values, field_path), source, fate, others or ((to,) if to else ())
-    )
 
 
 def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:

@@ -34,14 +34,17 @@ if TYPE_CHECKING:
 class PlannedChange:
     """What is planned for one object: the change of its managed fields, or `why` there is none.
 
-    `to` gets the fields. `first` writes what has to be there before, or tries it as a dry run.
-    `data` is for programs.
+    `fate` is that of an object without a change.
+
+    `to` gets the fields. `first` writes what has to be there before, or tries it as a dry run,
+    and returns what is in the way. `data` is for programs.
     """
 
     change: Relabelling | None = None
     to: str = ""
     why: str = ""
-    first: Callable[[bool], Awaitable[None]] | None = None
+    fate: ObjectFate = "nothing"
+    first: Callable[..., Awaitable[str]] | None = None
     data: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -93,10 +96,10 @@ class Task:
         except ValuesNeeded:
             live = await self.cluster.read(ref.api, ref.name, ref.namespace) or live
             step = await plan(ref, live)
-        if step.first:
-            await step.first(self.dry_run)
+        if step.first and (why := await step.first(dry_run=self.dry_run)):
+            return ObjectOutcome(ref, "kept", why=why)
         if step.change is None:
-            fate: ObjectFate = "changed" if step.first else "nothing"
+            fate: ObjectFate = "changed" if step.first else step.fate
             return ObjectOutcome(ref, fate, to=step.to, why=step.why, data=step.data)
         if not (is_first and self.dry_run):
             await self._write(ref, live, step.change)

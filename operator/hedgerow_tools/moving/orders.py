@@ -132,9 +132,9 @@ async def _begun(cluster: Cluster, order: MoveOrder, records: Sequence[AdoptedOb
         return _Handled(len(by_object), for_each([*by_object.values()], undone))
     served = await discovered(cluster)
     is_meant = partial(order.is_meant, served)
-    these = await found(
-        cluster, order.chosen, served, is_meant, controlled=order.action == "repair"
-    )
+    # Of others, what a controller made is not adopted; children are what is released.
+    controlled = order.action != "adopt"
+    these = await found(cluster, order.chosen, served, is_meant, controlled=controlled)
     total = len(these.objects)
     one = task(whole=total == 1, required=bool(order.chosen.names))
     work = partial(one.carry_out, order.plan(cluster, served))

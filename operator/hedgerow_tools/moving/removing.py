@@ -127,11 +127,12 @@ def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[s
     if removal.to:
         verb = "would hold" if dry_run else "holds"
         note = f"{ref}: {printable(removal.to)} {verb} {count} that nobody held, no value changed"
-        return [note, "An apply of that manager that leaves a field out removes it."]
+        done = " Nothing was changed; --yes does it." if dry_run else ""
+        return [note, f"An apply of that manager that leaves a field out removes it.{done}"]
     if dry_run:
         return [
             f"{ref}: {count} that nobody holds would be removed",
-            "A field that has a default gets it again.",
+            "A field that has a default gets it again. Nothing was changed; --yes does it.",
         ]
     return [f"{ref}: removed {count} that nobody held"]
 

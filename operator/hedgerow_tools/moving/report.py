@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -15,7 +15,7 @@ from hedgerow_tools.owners.report import worded
 from hedgerow_tools.render.widths import natural, table_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
@@ -30,17 +30,12 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a command did to the fields of one object, or would do; `lost` are changed values.
-
-    `notes` are for people, `data` is for programs.
-    """
+    """What a command did to the fields of one object, or would do; `notes` are for people."""
 
     live: Object
     moves: Sequence[Move]
     notes: Sequence[str]
     dry_run: bool
-    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    lost: Sequence[Change] = ()
 
 
 def show(transfer: Transfer, output: str) -> None:
@@ -48,7 +43,7 @@ def show(transfer: Transfer, output: str) -> None:
     if output == "json":
         moves = [move_data(move) for move in transfer.moves]
         told = {"object": identity_data(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
-        echo_data({**told, **transfer.data})
+        echo_data(told)
         return
     if transfer.moves:
         echo_lines(table(transfer.moves))

@@ -3,19 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, event, given, settings
-from hypothesis import strategies as st
 
-from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
-from hedgerow_tools.fields.giving_up import given_up, left_over, release
-from hedgerow_tools.moving.transfers import MoveRefused, changes, holdings
-from model.programs import APPLIERS, opened, programs
-from model.subjects import SUBJECTS
+from hedgerow_tools.fields.giving_up import release
+from hedgerow_tools.moving.transfers import MoveRefused
 from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]
@@ -95,18 +89,7 @@ class TestFates:
 
         found = release(obj, owner(), OURS, ["spec.*"])
 
-        assert [(m.path, m.value, m.fate, m.to) for m in found.moves] == [
-            (".spec.replicas", 5, "kept", ("scaler",)),
-            (".spec.paused", True, "unowned", ()),
-        ]
         assert found.sole == (("f:spec", "f:paused"),)
-
-    def test_with_a_new_holder_it_takes_what_is_sole(self):
-        (_, paused) = release(
-            child(("s", {"f:spec": {"f:replicas": LEAF}})), owner(), OURS, ["spec.*"], "team"
-        ).moves
-
-        assert (paused.fate, paused.to) == ("taken", ("team",))
 
     def test_our_own_name_under_update_is_another_s(self):
         obj = child((f"{OURS}/Update", {"f:spec": {"f:replicas": LEAF}}))
@@ -174,59 +157,3 @@ class TestYielding:
 
         with pytest.raises(MoveRefused):
             release(child(), owner(None, other, bare), OURS, ["spec.minReadySeconds"])
-
-
-class TestGivenUp:
-    def test_the_rest_is_declared_again_to_this_very_version(self):
-        body = given_up(child(), OURS, [("f:spec", "f:paused")])
-
-        assert body["spec"] == {"replicas": 5, "containers": [{"name": "c", "image": "i"}]}
-        assert body["metadata"]["resourceVersion"] == "7"
-        assert body["metadata"]["uid"] == "u"
-        assert body["metadata"]["labels"] == {CONTROLLER_LABEL: "test", "a": "b"}
-
-    def test_who_holds_nothing_has_nothing_to_give_up(self):
-        assert given_up(child(), "another", [("f:spec", "f:paused")]) is None
-
-    def test_what_is_left_over_is_what_is_held_still(self):
-        places = [("f:spec", "f:paused"), ("f:spec", "f:gone")]
-
-        assert left_over(child(), OURS, places) == (("f:spec", "f:paused"),)
-        assert left_over(child(), "another", places) == ()
-
-
-class TestNoValueChanges:
-    @pytest.mark.parametrize("kind", sorted(SUBJECTS))
-    @settings(max_examples=settings().max_examples // 2)
-    @given(data=st.data())
-    def test_after_any_history_what_is_released_to_another_stays_as_it_is(self, kind, data):
-        world, target = opened(kind)
-        for request in data.draw(programs(SUBJECTS[kind])):
-            request.run(world, target)
-        before = world.server.get(target)
-        assume(before is not None)
-        ours, to = APPLIERS[0], "team"
-        try:
-            found = release(before, owner(), ours, [], to)
-        except MoveRefused:
-            event("nothing to release")
-            return
-        now = before
-        if found.sole:
-            now = world.server.apply(declaring(now, to, found.sole), to)[0]
-        after = world.server.apply(given_up(now, ours, found.leaves), ours)[0]
-
-        assert changes(before, after, found.leaves) == ()
-        assert left_over(after, ours, found.leaves) == ()
-        for field_path in found.leaves:
-            is_there = is_filled(Values(before).at(field_path))
-            # Of a map that we declared empty, the other one may hold what was filled in.
-            inside = (one[: len(field_path)] == field_path for one in holdings(after))
-            assert not is_there or any(inside)
-
-
-def is_filled(value: Any) -> bool:
-    """Whether there is anything in a value: nobody can hold an empty list."""
-    if isinstance(value, dict):
-        return any(map(is_filled, value.values()))
-    return value not in (ABSENT, None, [])

@@ -161,7 +161,7 @@ class TestTyped:
     def test_it_is_removed_by_two_applies_and_leaves_nobody_behind(self, garden, typed):
         before = garden.live["spec"]
 
-        code, out, _ = typed(CHILD, "--field", "spec.minReadySeconds")
+        code, out, _ = typed(CHILD, "--field", "spec.minReadySeconds", "--yes")
 
         assert code == 0
         assert ".spec.minReadySeconds  5      nobody  nobody" in out
@@ -172,10 +172,10 @@ class TestTyped:
         assert garden.held("minReadySeconds") == set()
         assert {e["manager"] for e in garden.live["metadata"]["managedFields"]} == {OURS}
 
-    def test_a_dry_run_shows_it_and_writes_nothing(self, garden, typed):
+    def test_it_is_shown_first_and_nothing_is_written(self, garden, typed):
         before = garden.live
 
-        code, out, _ = typed(CHILD, "--field", "spec.minReadySeconds", "--dry-run")
+        code, out, _ = typed(CHILD, "--field", "spec.minReadySeconds")
 
         assert code == 0
         assert "1 field that nobody holds would be removed" in out
@@ -185,7 +185,7 @@ class TestTyped:
     def test_with_a_holder_it_stays_and_that_ones_next_apply_removes_it(self, garden, typed):
         generation = garden.live["metadata"]["generation"]
 
-        code, out, _ = typed(CHILD, "--field", STRATEGY, "--to", "helm", "-o", "json")
+        code, out, _ = typed(CHILD, "--field", STRATEGY, "--to", "helm", "-o", "json", "--yes")
 
         assert code == 0
         [move] = json.loads(out)["moves"]
@@ -196,7 +196,7 @@ class TestTyped:
         garden.also("helm", strategy={"type": "Recreate"})
         assert garden.live["spec"]["strategy"] == {"type": "Recreate"}
 
-    @pytest.mark.parametrize(("dry", "verb"), [((), "holds"), (("--dry-run",), "would hold")])
+    @pytest.mark.parametrize(("dry", "verb"), [(("--yes",), "holds"), ((), "would hold")])
     def test_the_new_holder_is_told(self, garden, typed, dry, verb):
         _, out, _ = typed(CHILD, "--field", STRATEGY, "--to", "helm", *dry)
 
@@ -205,7 +205,7 @@ class TestTyped:
     def test_a_default_comes_back_and_that_is_no_success(self, garden, typed):
         garden.also("other", strategy={"type": "RollingUpdate"})
 
-        code, _, err = typed(CHILD, "--field", STRATEGY)
+        code, _, err = typed(CHILD, "--field", STRATEGY, "--yes")
 
         assert code == 1
         assert f"the server has set .{STRATEGY} again, as a default; with --to MANAGER" in err
@@ -223,7 +223,7 @@ class TestTyped:
         garden.interruptions[1] = lambda: garden.also("other", revisionHistoryLimit=3)
         garden.interruptions[3] = lambda: garden.also("other", revisionHistoryLimit=4)
 
-        assert typed(CHILD, "--field", "spec.minReadySeconds")[0] == 0
+        assert typed(CHILD, "--field", "spec.minReadySeconds", "--yes")[0] == 0
 
         assert "minReadySeconds" not in garden.live["spec"]
         assert garden.live["spec"]["revisionHistoryLimit"] == 4
@@ -231,7 +231,7 @@ class TestTyped:
     def test_what_somebody_takes_meanwhile_is_left(self, garden, typed):
         garden.interruptions[1] = lambda: garden.also("other", minReadySeconds=5)
 
-        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds")
+        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", "--yes")
 
         assert code == 1
         assert ".spec.minReadySeconds is held by other" in err
@@ -245,7 +245,7 @@ class TestTyped:
 
         garden.before = hook
 
-        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", *to)
+        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", *to, "--yes")
 
         assert code == 3
         assert "cannot hold them: may not; nothing was changed" in err
@@ -257,7 +257,7 @@ class TestTyped:
 
         garden.interruptions[2] = refuse
 
-        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds")
+        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", "--yes")
 
         assert code == 3
         assert f"it is required; {CLI} holds them now" in err
@@ -276,7 +276,7 @@ class TestTyped:
 
         garden.before = hook
 
-        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds")
+        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", "--yes")
 
         assert code == 130
         assert "interrupted by SIGINT" in err
@@ -296,7 +296,7 @@ class TestTyped:
 
         monkeypatch.setattr(garden.store, "apply", rewritten)
 
-        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds")
+        code, _, err = typed(CHILD, "--field", "spec.minReadySeconds", "--yes")
 
         assert code == 1
         assert "admission changed values that were to stay" in err
@@ -305,8 +305,8 @@ class TestTyped:
     @pytest.mark.parametrize(
         ("words", "why"),
         [
-            ([CHILD], "name the fields with --field"),
-            (["--field", "spec.x"], "name a KIND/NAME"),
+            ([CHILD], "and its fields with --field"),
+            (["--field", "spec.x"], "name the objects in one way"),
             ([CHILD, "--field", "spec.x", "--drop"], "go with --all"),
             (["--all"], "--all goes without"),
         ],

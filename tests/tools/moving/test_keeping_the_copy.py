@@ -29,7 +29,6 @@ def garden(garden: Garden) -> Garden:
 @pytest.mark.parametrize(
     "words",
     [
-        ("release", CHILD, "--field", "spec.replicas", *TO, "--wait", "0s"),
         ("release", CHILD, "--unowned", "--field", "spec.progressDeadlineSeconds", *TO),
         ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
     ],
@@ -62,14 +61,9 @@ def test_an_adoption_relabels_entries_instead(garden, typing, is_new, field):
     assert garden.live["metadata"]["annotations"] == {COPY: "{}"}
 
 
-@pytest.mark.parametrize("to", ["team", "kubectl"])
-def test_where_there_is_none_or_for_others_it_is_applied(garden, typing, to):
-    if to == "kubectl":
-        live = garden.live
-        del live["metadata"]["annotations"]
-        garden.store.put(live)
-
-    words = ("release", CHILD, "--field", "spec.replicas", "--to", to, "--wait", "0s")
+def test_a_release_does_so_too(garden, typing):
+    words = ("release", CHILD, "--field", "spec.replicas", *TO, "--yes")
 
     assert typing(*words)[0] == 0
-    assert garden.held("replicas") == {to}
+    assert garden.held("replicas") == {"kubectl"}
+    assert garden.live["metadata"]["annotations"] == {COPY: "{}"}
