@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from e2e.deployment import ACCOUNT, NAME, NAMESPACE
-from e2e.leaders import POD_NAME, Term, claims, ended, stolen, strays, terms, writes
+from e2e.leaders import POD_NAME, Term, acquisitions, ended, stolen, strays, terms, writes
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 LASTS = 15
@@ -32,7 +32,7 @@ def entry(pod: str, seconds: float, reference: dict[str, str], **more: Any) -> d
     }
 
 
-def claim(holder: str, seconds: float, code: int = 200) -> dict[str, Any]:
+def acquisition(holder: str, seconds: float, code: int = 200) -> dict[str, Any]:
     reference = {"resource": "leases", "namespace": NAMESPACE, "name": NAME}
     spec = {"holderIdentity": holder, "leaseDurationSeconds": LASTS if holder else 1}
     answer = {"code": code}
@@ -46,35 +46,43 @@ def write(pod: str, seconds: float, **more: Any) -> dict[str, Any]:
 
 
 def stray(log: list[dict[str, Any]]) -> list[tuple[str, datetime]]:
-    return [(found.pod, found.asked) for found in strays(writes(log), terms(claims(log)))]
+    return [(found.pod, found.asked) for found in strays(writes(log), terms(acquisitions(log)))]
 
 
 class TestTerms:
     def test_one_ends_when_the_lease_is_given_up(self):
-        log = [claim(A, 0), claim(A, 10), claim("", 12), claim(B, 13)]
+        log = [acquisition(A, 0), acquisition(A, 10), acquisition("", 12), acquisition(B, 13)]
 
-        assert terms(claims(log)) == [Term(A, at(0), at(12)), Term(B, at(13), at(28))]
+        assert terms(acquisitions(log)) == [Term(A, at(0), at(12)), Term(B, at(13), at(28))]
 
     def test_one_ends_when_the_lease_has_run_out_though_nobody_took_it(self):
-        assert terms(claims([claim(A, 0), claim(B, 40)]))[0] == Term(A, at(0), at(15))
+        assert terms(acquisitions([acquisition(A, 0), acquisition(B, 40)]))[0] == Term(
+            A, at(0), at(15)
+        )
 
     def test_a_holder_that_comes_back_too_late_begins_anew(self):
-        found = terms(claims([claim(A, 0), claim(A, 20)]))
+        found = terms(acquisitions([acquisition(A, 0), acquisition(A, 20)]))
 
         assert found == [Term(A, at(0), at(15)), Term(A, at(20), at(35))]
 
-    def test_a_claim_that_was_refused_is_none(self):
-        assert terms(claims([claim(A, 0), claim(B, 5, 409)])) == [Term(A, at(0), at(15))]
+    def test_an_acquisition_that_was_refused_is_none(self):
+        assert terms(acquisitions([acquisition(A, 0), acquisition(B, 5, 409)])) == [
+            Term(A, at(0), at(15))
+        ]
 
     def test_one_is_stolen_when_it_had_time_left(self):
-        assert [found.at for found in stolen(claims([claim(A, 0), claim(B, 14)]))] == [at(14)]
-        assert not stolen(claims([claim(A, 0), claim(B, 16)]))
-        assert not stolen(claims([claim(A, 0), claim("", 3), claim(B, 3.1)]))
+        assert [
+            found.at for found in stolen(acquisitions([acquisition(A, 0), acquisition(B, 14)]))
+        ] == [at(14)]
+        assert not stolen(acquisitions([acquisition(A, 0), acquisition(B, 16)]))
+        assert not stolen(
+            acquisitions([acquisition(A, 0), acquisition("", 3), acquisition(B, 3.1)])
+        )
 
 
 class TestStrays:
     def test_nothing_is_said_of_writes_by_who_leads(self):
-        log = [claim(A, 0), write("hedgerow-a", 1), claim("", 2), claim(B, 3)]
+        log = [acquisition(A, 0), write("hedgerow-a", 1), acquisition("", 2), acquisition(B, 3)]
         log += [write("hedgerow-b", 3.1)]
 
         assert len(writes(log)) == 2
@@ -92,16 +100,16 @@ class TestStrays:
         ],
     )
     def test_a_write_without_the_lease_is_found(self, pod: str, seconds: float):
-        log = [claim(A, 0), claim(B, 40), write(pod, seconds)]
+        log = [acquisition(A, 0), acquisition(B, 40), write(pod, seconds)]
 
         assert stray(log) == [(pod, at(seconds))]
 
     def test_a_write_that_failed_is_one_all_the_same(self):
-        assert stray([claim(A, 0), write("hedgerow-b", 1, responseStatus={"code": 409})])
+        assert stray([acquisition(A, 0), write("hedgerow-b", 1, responseStatus={"code": 409})])
 
     def test_a_process_that_is_gone_does_not_lend_its_lease_to_the_next_in_its_pod(self):
-        log = [claim(A, 0), write("hedgerow-a", 1), write("hedgerow-a", 5)]
-        held = ended(terms(claims(log)), A, at(2))
+        log = [acquisition(A, 0), write("hedgerow-a", 1), write("hedgerow-a", 5)]
+        held = ended(terms(acquisitions(log)), A, at(2))
 
         assert [found.asked for found in strays(writes(log), held)] == [at(5)]
 

@@ -1,4 +1,4 @@
-"""The owners of every object of real servers: each leaf once, each claim of an entry told."""
+"""The owners of every object of real servers: each leaf once, each holding of an entry told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owners of what controllers and nodes wrote: each leaf once, each claim of an entry told."""
+"""The owners of what controllers and nodes wrote: each leaf once, each holding of an entry told."""
 
 from __future__ import annotations
 

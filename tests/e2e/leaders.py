@@ -17,7 +17,7 @@ _OWN = ("leases", "secrets", "validatingwebhookconfigurations")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Acquisition:
     """An apply of the Lease that the server took; without a holder it gives the Lease up."""
 
     holder: str
@@ -56,25 +56,25 @@ class Write:
     what: str
 
 
-def claims(entries: Iterable[AuditEntry]) -> list[Claim]:
+def acquisitions(entries: Iterable[AuditEntry]) -> list[Acquisition]:
     """Return what was made of the operator's Lease, oldest first."""
-    found = [_claim(entry) for entry in entries if _is_claim(entry)]
-    return sorted(found, key=lambda claim: claim.at)
+    found = [_acquisition(entry) for entry in entries if _is_acquisition(entry)]
+    return sorted(found, key=lambda acquisition: acquisition.at)
 
 
-def terms(claimed: Sequence[Claim]) -> list[Term]:
+def terms(acquired: Sequence[Acquisition]) -> list[Term]:
     """Return who held the Lease, each until another did, it was given up, or it had run out."""
     found: list[Term] = []
-    for claim in claimed:
+    for acquisition in acquired:
         last = found[-1] if found else None
-        until = claim.at + claim.lasts
-        if last and claim.holder == last.holder and claim.at <= last.until:
+        until = acquisition.at + acquisition.lasts
+        if last and acquisition.holder == last.holder and acquisition.at <= last.until:
             found[-1] = replace(last, until=until)
             continue
         if last:
-            found[-1] = replace(last, until=min(last.until, claim.at))
-        if claim.holder:
-            found.append(Term(claim.holder, claim.at, until))
+            found[-1] = replace(last, until=min(last.until, acquisition.at))
+        if acquisition.holder:
+            found.append(Term(acquisition.holder, acquisition.at, until))
     return found
 
 
@@ -83,15 +83,15 @@ def ended(given: Iterable[Term], holder: str, at: datetime) -> list[Term]:
     return [replace(term, gone=at) if term.holder == holder else term for term in given]
 
 
-def stolen(claimed: Sequence[Claim]) -> list[Claim]:
-    """Return the claims on a Lease that another still held, and had not given up."""
-    pairs = pairwise(claimed)
+def stolen(acquired: Sequence[Acquisition]) -> list[Acquisition]:
+    """Return the acquisitions of a Lease that another still held, and had not given up."""
+    pairs = pairwise(acquired)
     return [
-        claim
-        for last, claim in pairs
-        if claim.holder
-        and last.holder not in ("", claim.holder)
-        and claim.at < last.at + last.lasts
+        acquisition
+        for last, acquisition in pairs
+        if acquisition.holder
+        and last.holder not in ("", acquisition.holder)
+        and acquisition.at < last.at + last.lasts
     ]
 
 
@@ -105,7 +105,7 @@ def strays(made: Iterable[Write], held: Sequence[Term]) -> list[Write]:
     return [write for write in made if not any(term.permits(write) for term in held)]
 
 
-def _is_claim(entry: AuditEntry) -> bool:
+def _is_acquisition(entry: AuditEntry) -> bool:
     reference: AuditEntry = entry.get("objectRef") or {}
     lease = ("leases", NAMESPACE, NAME)
     named = tuple(reference.get(key) for key in ("resource", "namespace", "name"))
@@ -113,10 +113,12 @@ def _is_claim(entry: AuditEntry) -> bool:
     return named == lease and taken and entry["verb"] in ("create", "patch", "update")
 
 
-def _claim(entry: AuditEntry) -> Claim:
+def _acquisition(entry: AuditEntry) -> Acquisition:
     spec = entry["requestObject"]["spec"]
     lasts = timedelta(seconds=spec["leaseDurationSeconds"])
-    return Claim(spec.get("holderIdentity", ""), _time(entry["requestReceivedTimestamp"]), lasts)
+    return Acquisition(
+        spec.get("holderIdentity", ""), _time(entry["requestReceivedTimestamp"]), lasts
+    )
 
 
 def _is_leaders(entry: AuditEntry) -> bool:

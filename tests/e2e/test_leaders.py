@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from e2e.deployment import ACCOUNT, NAMESPACE, Deployment
-from e2e.leaders import claims, ended, stolen, strays, terms, writes
+from e2e.leaders import acquisitions, ended, stolen, strays, terms, writes
 from e2e.load import Load
 from e2e.node.node import Node
 from e2e.pods import must_restart
@@ -62,15 +62,15 @@ class Scene:
         """All changes are carried out, and nothing was written by who did not lead."""
         self.load.repeat()
         self.load.carried_out()
-        claimed = claims(self.node.audit.since(user=ACCOUNT, resource="leases"))
-        held = terms(claimed)
+        acquired = acquisitions(self.node.audit.since(user=ACCOUNT, resource="leases"))
+        held = terms(acquired)
         for holder, at in self.ends.items():
             held = ended(held, holder, at)
         made = writes(self.node.audit.writes(self.mark, user=ACCOUNT))
         taken = next(term for term in held if term.since > since and term.holder != former)
         later = [write for write in made if write.asked >= taken.since]
 
-        assert not stolen(claimed)
+        assert not stolen(acquired)
         assert not strays(made, held)
         assert {write.pod for write in later} >= {taken.pod}
         print(f"handed over in {(taken.since - since).total_seconds():.2f} s")

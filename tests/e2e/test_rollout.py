@@ -3,7 +3,7 @@
 import pytest
 
 from e2e.deployment import ACCOUNT, NAME, NAMESPACE, REPLICAS, Deployment
-from e2e.leaders import claims, stolen, strays, terms, writes
+from e2e.leaders import acquisitions, stolen, strays, terms, writes
 from e2e.load import Answers, Load, asking
 from e2e.node.node import Node
 from e2e.pods import is_ready
@@ -95,12 +95,12 @@ def uids(deployment: Deployment) -> set[str]:
 
 def must_be_by_leaders(node: Node, mark: int) -> None:
     """More than one replica wrote since the mark, and each only while it held the Lease."""
-    claimed = claims(node.audit.since(user=ACCOUNT, resource="leases"))
+    acquired = acquisitions(node.audit.since(user=ACCOUNT, resource="leases"))
     made = writes(node.audit.writes(mark, user=ACCOUNT))
 
     assert len({write.pod for write in made}) > 1
-    assert not stolen(claimed)
-    assert not strays(made, terms(claimed))
+    assert not stolen(acquired)
+    assert not strays(made, terms(acquired))
 
 
 def agree(deployment: Deployment) -> bool:

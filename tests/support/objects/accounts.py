@@ -13,15 +13,15 @@ from hedgerow_tools.fields.field_tree import Node, Ownership, owners
 
 Object = dict[str, Any]
 FieldPath = tuple[str, ...]
-Claim = tuple[FieldPath, tuple[str, ...]]
+Holding = tuple[FieldPath, tuple[str, ...]]
 """A place, and the manager, operation, subresource and time of an entry that holds it."""
 
 
 def must_account(live: Object) -> Ownership:
-    """Fail unless every value is in the tree once, and every claim of an entry is told of."""
+    """Fail unless every value is in the tree once, and every holding of an entry is told of."""
     found = owners(live)
     assert rebuilt(found) == readable(live)
-    there, elsewhere = claims(live)
+    there, elsewhere = holdings(live)
     assert {(node.field_path, _who(h)) for node in found.places() for h in node.holders} == there
     assert {(gone.field_path, _who(gone.holder)) for gone in found.gone} == elsewhere
     return found
@@ -36,10 +36,10 @@ def accounted(api: Api) -> Counter[str]:
     return kinds
 
 
-def claims(live: Object) -> tuple[set[Claim], set[Claim]]:
-    """Return every claim whose place the object has, and those whose place it does not have."""
-    there: set[Claim] = set()
-    elsewhere: set[Claim] = set()
+def holdings(live: Object) -> tuple[set[Holding], set[Holding]]:
+    """Return every holding whose place the object has, and those whose place it does not have."""
+    there: set[Holding] = set()
+    elsewhere: set[Holding] = set()
     for entry in live["metadata"].get("managedFields") or ():
         who = tuple(entry.get(key, "") for key in ("manager", "operation", "subresource", "time"))
         for field_path in _members(entry.get("fieldsV1") or {}):

@@ -283,7 +283,7 @@ class TestContested:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", SUBJECTS)
 @given(data=st.data())
-def test_after_any_history_every_value_and_every_claim_is_told_once(
+def test_after_any_history_every_value_and_every_holding_is_told_once(
     kind: str, data: st.DataObject
 ) -> None:
     world, target = opened(kind)
