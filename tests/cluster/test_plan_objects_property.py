@@ -80,7 +80,8 @@ class Trial:
                     assert found.action == "refused"
                     continue
                 must_equal(said, reply.body)
-                lines = difference(stored, reply.body, MANAGER)
+                structure = await forecaster.structures.of(self.ref.api)
+                lines = difference(stored, reply.body, MANAGER, structure)
                 assert told(found.lines) == told(lines)
                 assert found.action == (
                     "created" if stored is None else "configured" if lines else "unchanged"

@@ -29,15 +29,19 @@ def foreseen(
 ) -> tuple[Line, ...]:
     """Return the difference to what a dry run made; what will have another value is UNKNOWN.
 
-    That is what the server allocates where nobody declares it. A new object's own uid, which may be
-    in its labels too, is PLACEHOLDER.
+    That is what the server allocates where nobody declares it.
     """
-    uid = "" if before or not after else metadata(after).get("uid", "")
-    known = _without(after, uid) if uid else after
-    lines = difference(before, known, field_manager, structure)
+    lines = difference(before, after, field_manager, structure)
     if ((after or {}).get("apiVersion"), (after or {}).get("kind")) != _SERVICE:
         return lines
     return tuple(replace(line, new=UNKNOWN) if _is_allocated(line) else line for line in lines)
+
+
+def without_uid(made: Object) -> Object:
+    """Return a new object with PLACEHOLDER for its uid, which a Job has in its labels too."""
+    uid = metadata(made).get("uid", "")
+    known: Object = _without(made, uid) if uid else made
+    return {**known, "metadata": {**metadata(known), "uid": PLACEHOLDER}}
 
 
 def _is_allocated(line: Line) -> bool:

@@ -25,6 +25,7 @@ from hedgerow.kube.errors import (
 from hedgerow.objects import PLACEHOLDER, ObjectRef, identity, metadata
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_schemas.base import ContestedField
+from hedgerow_tools.fields.allocated import without_uid
 from hedgerow_tools.fields.diff import difference
 from hedgerow_tools.fields.forecast import WriteRefusal, held_by
 from hedgerow_tools.fields.merge import merge
@@ -209,7 +210,7 @@ class Submission:
                 f" {STORED_LIMIT} unless it is configured otherwise (a dry run does not store it)"
             )
         if self.stored is None:
-            live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
+            live = without_uid(live)
         return Submitted(live, warnings=warnings)
 
     def _overhead(self) -> int:

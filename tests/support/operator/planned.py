@@ -17,6 +17,7 @@ from hedgerow_testing.memory.inmemory import any_claims
 from hedgerow_testing.memory.life import operator
 from hedgerow_tools.fields.diff import DifferenceKind, Line, difference
 from hedgerow_tools.fields.forecast import Forecast
+from hedgerow_tools.fields.structure import Structure
 
 Object = dict[str, Any]
 _ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")
@@ -127,7 +128,11 @@ def foretold(forecast: Forecast, uid: str) -> Told:
 
 
 def happened(
-    before: dict[str, Object], after: dict[str, Object], resource: Object, managers: dict[str, str]
+    before: dict[str, Object],
+    after: dict[str, Object],
+    resource: Object,
+    managers: dict[str, str],
+    structures: dict[str, Structure | None],
 ) -> Told:
     """Return what became of objects; `managers` names by kind whose applies are looked at."""
     uid = metadata(resource)["uid"]
@@ -136,10 +141,11 @@ def happened(
         old, new = before.get(name), after.get(name)
         if new is not None and metadata(new).get("deletionTimestamp"):
             new = None
-        manager = managers.get(name.partition("/")[0], managers[""])
-        lines = _lines(difference(old, new, manager), uid)
+        kind = name.partition("/")[0]
+        manager = managers.get(kind, managers[""])
+        lines = _lines(difference(old, new, manager, structures.get(kind)), uid)
         action = "created" if old is None else "configured" if new is not None else "deleted"
-        counts = {"added", "changed", "removed"} if name == str_of(resource) else KINDS
+        counts = {"added", "changed", "removed", "moved"} if name == str_of(resource) else KINDS
         if action != "configured" or any(line[0] in counts for line in lines):
             objects[name] = (action, lines)
     status = said(resource)

@@ -70,9 +70,8 @@ class Trial:
             before[f"{controller.resource.api.kind}/{name}"] = self._stored(manifest)
             self.clock.move(timedelta(hours=1))
         applier = UserApply()
-        plan = await Forecaster(self.cluster, self.clock, applier=applier).of_manifest(
-            controller, planned
-        )
+        forecaster = Forecaster(self.cluster, self.clock, applier=applier)
+        plan = await forecaster.of_manifest(controller, planned)
         if not self._submit(planned):
             assert [found.action for found in plan.objects] == ["refused"]
             return
@@ -89,7 +88,9 @@ class Trial:
             controller.resource.api.kind: applier.manager,
         }
         uid = metadata(resource)["uid"]
-        must_equal(foretold(plan, uid), happened(before, after, resource, managers))
+        apis = (controller.resource.api, *(kind.api for kind in controller.owns))
+        known = {api.kind: await forecaster.structures.of(api) for api in apis}
+        must_equal(foretold(plan, uid), happened(before, after, resource, managers, known))
 
     def _manifest(self, body: Object, name: str, annotations: Object | None = None) -> Object:
         meta = {"name": name, "namespace": self.namespace}
