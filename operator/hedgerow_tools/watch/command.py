@@ -23,9 +23,9 @@ WatchFormat = Literal["text", "json"]
 Kind = Annotated[
     str,
     typer.Argument(
-        metavar="KIND",
+        metavar="KIND[/NAME]",
         autocompletion=kinds,
-        help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
+        help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, deploy/web.",
     ),
 ]
 AllNamespaces = Annotated[bool, all_namespaces_option("Watch in all namespaces.")]
@@ -55,18 +55,21 @@ def watch_command(
     """
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    if "/" in kind or not kind:
-        raise typer.BadParameter(f"{kind!r} is no KIND, such as pods; choose objects by --selector")
+    word, slash, name = kind.partition("/")
+    if not word or "/" in name or bool(slash) != bool(name):
+        raise typer.BadParameter(f"{kind!r} is no KIND[/NAME], such as pods or deployment/web")
+    if name and all_namespaces:
+        raise typer.BadParameter("an object has one namespace: leave out --all-namespaces")
 
     async def carry_out() -> int:
         from hedgerow.cli.targets import found_kind
         from hedgerow_tools.watch.lines import Scope
 
         async with connected(kubeconfig, context) as cluster:
-            api = await found_kind(cluster, kind)
+            api = await found_kind(cluster, word)
             everywhere = all_namespaces or not api.namespaced
             scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
-            return await _watch(cluster, scope, selector, _lines(scope, output))
+            return await _watch(cluster, scope, selector, name, _lines(scope, output))
 
     number = anyio.run(carry_out)
     if number:
@@ -79,7 +82,9 @@ def _lines(scope: Scope, output: WatchFormat) -> WatchLines:
     return JsonLines(scope) if output == "json" else Sentences(scope)
 
 
-async def _watch(cluster: Cluster, scope: Scope, selector: str, lines: WatchLines) -> int:
+async def _watch(
+    cluster: Cluster, scope: Scope, selector: str, name: str, lines: WatchLines
+) -> int:
     """Print until a signal, and return its number; 0 if nobody reads the output any more."""
     # ruff: noqa: PLC0415
     from hedgerow.kube.errors import Invalid
@@ -93,7 +98,13 @@ async def _watch(cluster: Cluster, scope: Scope, selector: str, lines: WatchLine
 
     async def watch() -> None:
         await inform(
-            cluster, scope.api, scope.namespace, labels=selector, memory=memory, printer=printer
+            cluster,
+            scope.api,
+            scope.namespace,
+            labels=selector,
+            name=name,
+            memory=memory,
+            printer=printer,
         )
 
     number = 0

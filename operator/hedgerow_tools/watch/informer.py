@@ -32,11 +32,15 @@ async def inform(
     namespace: str,
     *,
     labels: str,
+    name: str = "",
     memory: Memory,
     printer: Printer,
     timing: RetryClock | None = None,
 ) -> None:
-    """Have everything printed, until the printer raises an error or this is cancelled."""
+    """Have everything printed, until the printer raises an error or this is cancelled.
+
+    `name` is that of the one object, if it is one.
+    """
     informer = _Informer(memory, printer)
     while True:
         events = reflect(
@@ -44,6 +48,7 @@ async def inform(
             api,
             namespace,
             labels=labels,
+            fields=f"metadata.name={name}" if name else "",
             reduce=memory.reduce,
             on_problem=printer.failed,
             on_listed=informer.listed,

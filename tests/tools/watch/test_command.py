@@ -83,6 +83,15 @@ class TestAsked:
         assert cluster.asked("watch", "list") == [asked]
         assert watch.request.params.get("labelSelector", "") == labels
 
+    def test_one_object_is_chosen_by_its_name(self, typed, cluster):
+        cluster.do("put c 1")
+        code, lines, err = typed("configmap/a", "put a 2")
+        [watch] = [one for one in cluster.exchanges if one.verb == "watch"]
+
+        assert (code, err) == (130, "")
+        assert watch.request.params["fieldSelector"] == "metadata.name=a"
+        assert lines == [SYNCED, "updated default/a  -  changed by user: .data.x"]
+
     def test_flags_choose_the_cluster(self, typed, cluster):
         assert typed("--context there --kubeconfig file")[1] == [
             "synced: 0 pods in namespace default"
@@ -198,7 +207,9 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("words", "code", "said"),
         [
-            ("pods/web", 2, "'pods/web' is no KIND, such as pods; choose objects by --selector"),
+            ("pods/", 2, "'pods/' is no KIND[/NAME], such as pods or deployment/web"),
+            ("a/b/c", 2, "'a/b/c' is no KIND[/NAME], such as pods or deployment/web"),
+            ("pods/web -A", 2, "an object has one namespace: leave out --all-namespaces"),
             ("-A -n x", 2, "--namespace and --all-namespaces exclude each other"),
             ("-o yaml", 2, "'yaml' is not one of 'text', 'json'"),
             ("nonesuch", 1, 'the server serves no kind "nonesuch"'),
