@@ -347,7 +347,7 @@ def admitted(name: str) -> Case:
 
 def refused(case: Case) -> Any:
     with suppress(transfers.MoveRefused):
-        return giving_up.release(case.live, case.resource, MANAGER, [], OTHER)
+        return giving_up.release(case.live, case.resource, MANAGER, [])
 
 
 ENTRIES: Mapping[str, Callable[[Case], object]] = {

@@ -262,7 +262,9 @@ def annotation_report(
     text = status_annotation.text(concluded, shown, len(contested))
     writes = () if contributions is None else plan_own(plan_input, contributions, text).writes
     is_news = text != annotation(live, status_annotation.STATUS_ANNOTATION)
-    return StatusReport(next(iter(writes), None), contested, shown, is_news=is_news)
+    # The contribution without the annotation is tried, and settled, by itself.
+    reports = [replace(write, target=write.target or STATUS) for write in writes]
+    return StatusReport(next(iter(reports), None), contested, shown, is_news=is_news)
 
 
 def with_said(
