@@ -29,13 +29,6 @@ class TestNames:
             _ = hedgerow_testing.nonsense
 
 
-class TestImage:
-    def test_it_has_neither_the_kit_nor_the_tools(self):
-        left_out = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
-
-        assert {"operator/hedgerow_testing", "operator/hedgerow_tools"} <= set(left_out)
-
-
 class TestPlugin:
     def test_pytest_finds_it_under_the_name_of_its_module(self):
         (entry,) = PROJECT["entry-points"]["pytest11"].items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -184,6 +185,9 @@ LAZY: Mapping[str, Lazy] = {
 }
 
 
+_NAMED = re.compile(rf"\b{PROGRAM} ([a-z]+)")
+
+
 def _nothing() -> None:
     """Stand in for a command until it is called."""
 
@@ -198,9 +202,15 @@ class Commands(UnfoldedGroup):
         if program().registry is not None:
             for name in OF_OURS:
                 self.commands[name].hidden = True
-            lines = (self.help or "").splitlines()
-            self.help = "\n".join(line for line in lines if f"`{PROGRAM} demo`" not in line)
+        lines = (self.help or "").splitlines()
+        self.help = "\n".join(line for line in lines if not self._names_absent(line))
         told_by(self, program_name())
+
+    def _names_absent(self, line: str) -> bool:
+        """Return whether a line of the help names a command that the list does not have."""
+        named = _NAMED.search(line)
+        name = named[1] if named else ""
+        return name in LAZY and (self.commands[name].hidden or not LAZY[name].is_installed)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the called command, then resolve it as usual."""

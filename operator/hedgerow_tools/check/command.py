@@ -66,11 +66,10 @@ def check_command(
     What is missing is marked with ✗. Exit code 0: nothing is missing; 1: something is, or it cannot
     be found out.
 
-    - `kubectl exec -n hedgerow-system deployment/hedgerow -- hedgerow check` asks for the rights of
-      the operator itself
     - `kubectl get crd -l app.kubernetes.io/part-of=hedgerow` lists the definitions
     - `kubectl get lease -n hedgerow-system` shows who leads
-    - `kubectl auth can-i --list` lists your own rights
+    - `kubectl auth can-i --list` lists your own rights; with
+      `--as system:serviceaccount:hedgerow-system:hedgerow`, those of the operator
     """
     from hedgerow.kube.kubeconfig import choose  # noqa: PLC0415
     from hedgerow_tools.check.state import state  # noqa: PLC0415 - not needed for the help

@@ -49,10 +49,10 @@ def wheelhouse() -> Path:
     return folder
 
 
-def hedgerow(folder: Path) -> Path:
-    """Build this repository's wheel in a folder, and return the folder."""
+def hedgerow(folder: Path, tree: Path = ROOT) -> Path:
+    """Build the wheel of this repository, or of a part of it, in a folder; return the folder."""
     command = ("hatchling", "build", "--target", "wheel", "--directory", str(folder))
-    _run(sys.executable, "-m", *command, cwd=ROOT)
+    _run(sys.executable, "-m", *command, cwd=tree)
     return folder
 
 

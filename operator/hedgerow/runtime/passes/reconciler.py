@@ -67,7 +67,7 @@ class Reconciler:
         """Make one pass over a resource, and return how it ended.
 
         Raises KubeError if the server cannot be reached or asks us to wait. A refused request or a
-        user's mistake becomes a condition instead; `runtime/refusals.py` has the table.
+        user's mistake becomes a condition instead; `runtime/passes/refusals.py` has the table.
         """
         given_back = await self._give_back(key)
         live = self.context.cache.resource(key)
