@@ -6,12 +6,14 @@ import ast
 
 import pytest
 
-from hedgerow.kube import clientside, reviews
+from hedgerow.kube import clientside, review_requests
 from hedgerow_schemas.base import ApiResource
 from support.code.sources import Module, running
 
 CLIENT = "hedgerow/kube/cluster.py"
 """Where requests are put together: the one place that may name a method."""
+PORT = "hedgerow/kube/object_api.py"
+"""What a cluster, one in memory and a dry run have in common; it sends nothing."""
 
 ADOPTION = "hedgerow/kube/adoption.py"
 """Where the one write is put together that is no apply: it changes records of ownership alone."""
@@ -20,7 +22,7 @@ FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 CONFINEMENT = "hedgerow/deploy/confinement.py"
 CLIENT_SIDE = "hedgerow/kube/clientside.py"
 """Where is put together what is sent as a dry run only: what kubectl would send, and creations."""
-REVIEWS = "hedgerow/kube/reviews.py"
+REVIEWS = "hedgerow/kube/review_requests.py"
 """Where is put together what may be POSTed: nothing of it is stored."""
 
 
@@ -68,7 +70,8 @@ class TestWrites:
 
         assert named == {
             "dry_run_create": {
-                CLIENT, "hedgerow_tools/planning/dry_run.py", "hedgerow/runtime/passes/applier.py",
+                CLIENT, PORT, "hedgerow_tools/planning/dry_run.py",
+                "hedgerow/runtime/passes/applier.py",
             },
             "dry_run_patch": {CLIENT, "hedgerow_tools/planning/submission.py"},
         }  # fmt: skip
@@ -125,12 +128,12 @@ class TestWrites:
         }
 
     def test_what_is_posted_is_a_review(self):
-        assert reviews.REVIEWS.keys() == {
+        assert review_requests.REVIEWS.keys() == {
             "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
             "TokenReview",
         }  # fmt: skip
         with pytest.raises(KeyError):
-            reviews.request("Pod", {})
+            review_requests.review("Pod", {})
 
     def test_force_is_off_unless_it_is_asked_for(self):
         defaults = [

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 
 from hedgerow.contract import Controller
 from hedgerow.deploy.rights import of_controllers, of_installation, rules
-from hedgerow.kube.reviews import NOWHERE, RULES, SELF
+from hedgerow.kube.review_requests import RULES, SELF
+from hedgerow.kube.reviews import NOWHERE
 from hedgerow.process.rights import (
     FIRST_LOOK,
     LONGEST,

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.kube.cluster import ApplyResult
+from hedgerow.kube.object_api import ApplyResult
 from hedgerow.kube.watch import Bookmark, Changed, Undecoded, WatchEvent
 from hedgerow.objects import Key
 from hedgerow_testing.memory.watched import Watched

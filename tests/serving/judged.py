@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.kube.reviews import SUBJECT, TOKEN
+from hedgerow.kube.review_requests import SUBJECT, TOKEN
 from support.server.apiserver import Act, ApiServer, Exchange, Reply
 
 USERS = {"good": "prometheus", "poor": "somebody"}

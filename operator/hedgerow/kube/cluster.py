@@ -6,11 +6,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import checkpoint
-from msgspec import Struct
 
 from hedgerow.contract import unreduced
-from hedgerow.kube import adoption, bodies, clientside, fence, reviews, selection, wire
+from hedgerow.kube import adoption, bodies, clientside, fence, selection, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale, discovery_of
+from hedgerow.kube.object_api import ApplyResult
+from hedgerow.kube.review_requests import SELF, review
 from hedgerow.kube.watch import IDLE, Listing, Undecoded, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -33,14 +34,6 @@ PAGE_SECONDS = 60.0
 """Seconds for all attempts at one page of a list."""
 DRY_RUN_SECONDS = 30.0
 """Seconds for all attempts at a dry run of a client-side apply."""
-
-
-class ApplyResult(Struct, frozen=True):
-    """The object on the server after an apply; `created` if it did not exist before."""
-
-    object: Object
-    created: bool
-    warnings: tuple[str, ...] = ()
 
 
 class Cluster:
@@ -360,7 +353,7 @@ class Cluster:
             attributes["namespace"] = namespace
         if name:
             attributes["name"] = name
-        status = await self.review(reviews.SELF, {"resourceAttributes": attributes})
+        status = await self.review(SELF, {"resourceAttributes": attributes})
         return bool(status.get("allowed"))
 
     async def review(
@@ -370,8 +363,8 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
-        """Return the status of one of `hedgerow.kube.reviews`; the server does not store it."""
-        request = reviews.request(kind, spec)
+        """Return the status of a review, of a kind in `hedgerow.kube.review_requests`."""
+        request = review(kind, spec)
         answer = await self._session.send(request, seconds=timeout)
         return (await bodies.kubernetes(answer, request)).get("status") or {}
 

@@ -1,7 +1,4 @@
-"""Reviews: whose a bearer token is, and what a user may do, answered by the API server.
-
-Besides dry runs, only access reviews are POSTed; they are not stored.
-"""
+"""Reviews: whose a bearer token is, and what a user may do, answered by the API server."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hedgerow.kube import wire
 from hedgerow.kube.errors import Garbled
-from hedgerow.kube.wire import JSON, Request
+from hedgerow.kube.review_requests import RULES, SELF, SUBJECT, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,16 +17,8 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 """For all attempts at one review."""
-SELF, SUBJECT, TOKEN = "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"
-RULES = "SelfSubjectRulesReview"
 NOWHERE: Final = "no.namespace"
 """No namespace can have this name: in it, only rights in all namespaces are left."""
-REVIEWS: Final = {
-    SELF: "authorization.k8s.io/v1",
-    RULES: "authorization.k8s.io/v1",
-    SUBJECT: "authorization.k8s.io/v1",
-    TOKEN: "authentication.k8s.io/v1",
-}
 
 
 class User(Struct, frozen=True):
@@ -153,13 +141,6 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
 def _user(found: _UserInfo) -> User:
     extra = {key: tuple(values) for key, values in found.extra.items()}
     return User(found.username, found.uid, tuple(found.groups), extra)
-
-
-def request(kind: str, spec: Mapping[str, Any]) -> Request:
-    """Return the request for a review; raises KeyError if `kind` is not a review."""
-    version = REVIEWS[kind]
-    body = wire.encode({"apiVersion": version, "kind": kind, "spec": spec})
-    return Request("POST", f"/apis/{version}/{kind.lower()}s", content=body, content_type=JSON)
 
 
 async def _review(cluster: Cluster, kind: str, spec: Mapping[str, Any]) -> _Status:

@@ -13,7 +13,7 @@ from hedgerow.plan.yield_and_claim import allows_claims
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow.runtime.clock import Clock
 
 NAMESPACES = ApiResource("v1", "Namespace", "namespaces", namespaced=False)
@@ -45,7 +45,7 @@ class Namespaces:
     allows none.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, cluster: ObjectApi, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._answers: dict[str, _Answer] = {}
         self._complained = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hedgerow.kube import errors
-from hedgerow.kube.cluster import ApplyResult
+from hedgerow.kube.object_api import ApplyResult, ObjectApi
 from hedgerow.kube.watch import Listing
 from hedgerow_testing.memory.answers import Refused
 
@@ -54,7 +54,7 @@ async def _pass(_sent: Sent) -> None:
     """Let a request through."""
 
 
-class MemoryCluster:
+class MemoryCluster(ObjectApi):
     """One user of the model; every method raises the errors of `hedgerow.kube.errors`.
 
     `before` and `after` are awaited around each request and may wait or raise: what `after` raises

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from hedgerow.contract import Notice
-from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -24,6 +23,7 @@ from hedgerow.kube.errors import (
     Stale,
     Unavailable,
 )
+from hedgerow.kube.object_api import ApplyResult
 from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
 from hedgerow_tools.fields.forecast import WriteRefusal

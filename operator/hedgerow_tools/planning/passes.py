@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller, Create
     from hedgerow.fields.sets import FieldPath
-    from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.cache.caches import Source
@@ -52,7 +51,7 @@ class _RecordingApplier(Applier):
     """Writes like the operator, but first records what it would take by force."""
 
     def __init__(self, dry_run: DryRunCluster, field_manager: str) -> None:
-        super().__init__(cast("Cluster", dry_run), field_manager)
+        super().__init__(dry_run, field_manager)
         self._dry_run = dry_run
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
@@ -94,11 +93,10 @@ class Simulation:
             permission=self._permission,
             server_time=dry_run.cluster.server_time,
         )
-        cluster = cast("Cluster", dry_run)
         self._reconciler = Reconciler(
             self._planner,
             _RecordingApplier(dry_run, self.field_manager),
-            EventPublisher(self._planner, Recorder(cluster, clock, self.field_manager)),
+            EventPublisher(self._planner, Recorder(dry_run, clock, self.field_manager)),
         )
 
     @property

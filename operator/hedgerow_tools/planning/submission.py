@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.fields.paths import Tree
-    from hedgerow.kube.cluster import ApplyResult, Cluster
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ApplyResult
     from hedgerow_schemas.base import Object
 
 STORED_LIMIT = 1536 * 1024

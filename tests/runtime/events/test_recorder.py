@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -35,7 +35,7 @@ def warning(number: int) -> Notice:
 
 @pytest.fixture
 def recorder(world) -> Recorder:
-    return Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
+    return Recorder(world.cluster, world.clock, "hedgerow-bluegreen")
 
 
 def events(server: Server) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ class TestPublishing:
 
     async def test_one_that_is_there_already_was_told(self, world, recorder):
         assert await recorder.publish(DEMO, NOTICE, "1") is None
-        again = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
+        again = Recorder(world.cluster, world.clock, "hedgerow-bluegreen")
 
         assert await again.publish(DEMO, NOTICE, "1") is None
         assert len(events(world.server)) == 1
@@ -132,7 +132,7 @@ class TestPublishing:
 
     async def test_of_many_normal_events_at_once_most_are_left_out(self, world):
         limits = Limits(world.clock, normal=3)
-        recorder = Recorder(cast("Any", world.cluster), world.clock, "m", limits)
+        recorder = Recorder(world.cluster, world.clock, "m", limits)
         for number in range(10):
             await recorder.publish(DEMO, Notice("Created", str(number)), "1")
         assert len(events(world.server)) == 3
@@ -172,7 +172,7 @@ class TestPublishing:
 
     async def test_of_several_controllers_all_share_what_is_allowed(self, world):
         limits = Limits(world.clock)
-        two = [Recorder(cast("Any", world.cluster), world.clock, m, limits) for m in ("a", "b")]
+        two = [Recorder(world.cluster, world.clock, m, limits) for m in ("a", "b")]
         for number in range(BURST):
             await two[number % 2].publish(DEMO, warning(number), "1")
 

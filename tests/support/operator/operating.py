@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from hedgerow import app
-from hedgerow.kube.reviews import RULES
+from hedgerow.kube.review_requests import RULES
 from hedgerow.process.leaderelection.record import LEASES
 from hedgerow.settings import Settings
 from hedgerow_testing.memory import kinds

@@ -19,7 +19,7 @@ import anyio
 import httpx
 
 from hedgerow.encoding import decode
-from hedgerow.kube import clientside, fence, reviews, wire
+from hedgerow.kube import clientside, fence, review_requests, wire
 from hedgerow.kube.wire import Request
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
@@ -38,7 +38,7 @@ COLLECTED = 1.0
 """Seconds until what was made for an owner that is gone goes too."""
 LATENCY = 0.01
 """Seconds that a request takes there and back, unless a test says otherwise."""
-REVIEWS = frozenset(reviews.REVIEWS.values())
+REVIEWS = frozenset(review_requests.REVIEWS.values())
 ESTABLISHED: Object = {
     "status": {
         "conditions": [

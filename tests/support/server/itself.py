@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hedgerow.cli.install.definitions import packaged_document
-from hedgerow.kube import reviews
+from hedgerow.kube import review_requests
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.schema import Object
 
@@ -78,9 +78,9 @@ def _resource(api: ApiResource) -> Object:
 
 def reviewed(body: Object, denied: set[str], rules: list[Object]) -> Object:
     """Return the status of a review; who is denied anything has `rules` that are to be shown."""
-    if body["kind"] == reviews.RULES:
+    if body["kind"] == review_requests.RULES:
         return {"resourceRules": rules, "incomplete": False}
-    if body["kind"] != reviews.SELF:
+    if body["kind"] != review_requests.SELF:
         return {"allowed": True, "authenticated": True, "user": {"username": "somebody"}}
     asked = body["spec"]["resourceAttributes"]
     resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))

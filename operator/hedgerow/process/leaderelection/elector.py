@@ -37,7 +37,7 @@ from hedgerow.runtime.clock import unique
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
 
@@ -134,7 +134,7 @@ class Elector:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ObjectApi,
         clock: Clock,
         term: Term,
         *,

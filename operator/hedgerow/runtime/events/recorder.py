@@ -12,7 +12,7 @@ from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
     from hedgerow.contract import Notice
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow.runtime.clock import Clock
 
 EVENTS = ApiResource("events.k8s.io/v1", "Event", "events")
@@ -85,7 +85,7 @@ class Recorder:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ObjectApi,
         clock: Clock,
         field_manager: str,
         limits: Limits | None = None,

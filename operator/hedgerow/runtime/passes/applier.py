@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.ownership import Leaf
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import Object
 
@@ -44,7 +44,7 @@ class Applied(Struct, frozen=True):
 class Applier:
     """Writes as one field manager."""
 
-    def __init__(self, cluster: Cluster, field_manager: str, meter: Meter | None = None) -> None:
+    def __init__(self, cluster: ObjectApi, field_manager: str, meter: Meter | None = None) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
         self._meter = meter or Meters().of(field_manager)

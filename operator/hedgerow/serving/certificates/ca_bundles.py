@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow_schemas.base import Object
 
 
@@ -31,7 +31,7 @@ class Bundles:
     """
 
     def __init__(
-        self, cluster: Cluster, *, name: str, manager: str, webhooks: frozenset[str]
+        self, cluster: ObjectApi, *, name: str, manager: str, webhooks: frozenset[str]
     ) -> None:
         self._cluster = cluster
         self._name = name

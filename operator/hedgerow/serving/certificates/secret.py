@@ -14,7 +14,7 @@ from hedgerow.serving.certificates.material import Material, UnusableError
 from hedgerow_schemas.base import ApiResource, View
 
 if TYPE_CHECKING:
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.object_api import ObjectApi
     from hedgerow_schemas.base import Object
 
 SECRET: Final = ApiResource("v1", "Secret", "secrets")
@@ -36,7 +36,7 @@ class Stored:
 class SecretStore:
     """One Secret. Its methods raise a KubeError whose text never contains the Secret's values."""
 
-    def __init__(self, cluster: Cluster, *, name: str, namespace: str, manager: str) -> None:
+    def __init__(self, cluster: ObjectApi, *, name: str, namespace: str, manager: str) -> None:
         self._cluster = cluster
         self._manager = manager
         self.name = name
