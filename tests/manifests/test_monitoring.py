@@ -45,7 +45,7 @@ def all_meters() -> Meters:
     """Return everything that is measured with every controller at work."""
     meters = Meters("1")
     for controller in CONTROLLERS.values():
-        meters.of(controller.name, controller.lag)
+        meters.of_controller(controller.name, controller.lag)
     return meters
 
 
@@ -72,7 +72,7 @@ QUERIES = list(promql())
 def measured() -> dict[str, set[str]]:
     """Return the labels of every series by its name."""
     meters = all_meters()
-    meter = meters.of("shop")
+    meter = meters.of_controller("shop")
     meters.exchanged("get", 200, 0.1)
     meter.rewatched(Deployment.api, "ended")
     meter.caches(Deployment.api, lambda: 0)

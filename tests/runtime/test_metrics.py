@@ -58,7 +58,7 @@ def meters() -> Meters:
 
 @pytest.fixture
 def meter(meters: Meters) -> Meter:
-    return meters.of("shop")
+    return meters.of_controller("shop")
 
 
 class TestNames:
@@ -151,7 +151,7 @@ class TestContested:
 class TestStarts:
     @pytest.fixture
     def meter(self, meters: Meters) -> Meter:
-        return meters.of("cronjob", cronjob.CONTROLLER.lag)
+        return meters.of_controller("cronjob", cronjob.CONTROLLER.lag)
 
     def job(self, scheduled: str) -> Any:
         notes = {"batch.tutorial.kubebuilder.io/scheduled-at": scheduled}
@@ -178,7 +178,7 @@ class TestStarts:
 class TestMissed:
     def test_all_resources_are_added_up_until_nothing_is_known_of_one(self, meters: Meters) -> None:
         late = Lag("late", "h", lambda _: None, lambda status: status.observed_generation or 0)
-        meter = meters.of("shop", late)
+        meter = meters.of_controller("shop", late)
         assert value(meters, "late_missed") == 0
 
         for name, missed in (("a", 3), ("b", 4), ("a", 5)):
@@ -189,7 +189,7 @@ class TestMissed:
         assert value(meters, "late_missed") == 4
 
     def test_without_a_word_about_it_there_is_no_metric(self, meters: Meters) -> None:
-        meters.of("shop", Lag("late", "h", lambda _: None)).miss(Key("n", "a"), Status())
+        meters.of_controller("shop", Lag("late", "h", lambda _: None)).miss(Key("n", "a"), Status())
 
         assert value(meters, "late_missed") is None
 

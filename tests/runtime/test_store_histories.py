@@ -111,7 +111,7 @@ class History:
             uid = cached["metadata"]["uid"]
             live = self.server.objects.get(name)
             if live is None or live["metadata"]["uid"] != uid:
-                self.store.forget(("ns", name), uid)
+                self.store.forget_object(("ns", name), uid)
 
     def check_indices(self) -> None:
         filed: dict[Any, set[Any]] = {}

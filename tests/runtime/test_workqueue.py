@@ -404,7 +404,7 @@ class TestBackoff:
         for _ in range(10):
             queue.retry(A)
         assert queue.retry(B) <= FIRST_RETRY
-        queue.forget(A)
+        queue.forget_backoff(A)
 
         assert queue.retry(A) <= FIRST_RETRY
 
@@ -473,7 +473,7 @@ class TestChanges:
     async def test_what_no_look_has_seen_leads_to_another_pass(self, queue):
         queue.add(A)
         await queue.get()
-        queue.looked(A)
+        queue.note_observed(A)
         queue.add(A, is_change=True)
         queue.done(A)
 
@@ -484,7 +484,7 @@ class TestChanges:
             queue.add(key)
             await queue.get()
             queue.add(key, is_change=True)
-        queue.looked(A)
+        queue.note_observed(A)
         queue.done(A)
         queue.done(B)
 
@@ -495,14 +495,14 @@ class TestChanges:
         await queue.get()
         queue.add(A, QueueLine.DUE)  # as when the clock jumps
         queue.add(A, is_change=True)
-        queue.looked(A)
+        queue.note_observed(A)
         queue.done(A)
 
         assert await handed_out(queue) == [A]
 
     async def test_a_change_without_a_pass_asks_for_one(self, queue):
         queue.add(A, is_change=True)
-        queue.looked(A)
+        queue.note_observed(A)
 
         assert await handed_out(queue) == [A]
 
@@ -570,7 +570,7 @@ async def live(requests: list[Request], made: Iterator[Made]) -> Day:
         began = anyio.current_time()
         await anyio.sleep(this.seconds)
         if this.looks:
-            queue.looked(key)
+            queue.note_observed(key)
             day.looks.append((key, anyio.current_time()))
         await anyio.sleep(this.seconds)
         if this.retries and began < 500:

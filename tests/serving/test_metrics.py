@@ -29,7 +29,7 @@ class Gate:
 
 async def ask(gate: Gate | None = None, method: str = "GET", **headers: str) -> httpx.Response:
     meters = Meters("1.2.3")
-    meters.of("shop")
+    meters.of_controller("shop")
     app = metrics_app(meters.registry, cast("Access | None", gate))
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:

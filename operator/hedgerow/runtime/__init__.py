@@ -1,1 +1,1 @@
-"""Runtime: the imperative shell that carries out what controllers desire."""
+"""Runtime: the imperative shell that carries out the declarations of controllers."""

@@ -30,7 +30,7 @@ LONGEST_TRACE = 16 * LONGEST
 
 
 def configure(form: LogFormat = "auto", *, debug: bool = False, for_good: bool = False) -> None:
-    """Send log events to standard error, and what is logged by `logging` as well.
+    """Send log events to standard error, and the records of `logging` as well.
 
     `for_good`: it is not configured again, so that loggers are made once.
     """
@@ -49,7 +49,7 @@ def configure_events(
 ) -> None:
     """Send log events to standard error; `auto` means human if that is a terminal.
 
-    What is logged by `logging` stays with whoever else reads it, such as a test runner.
+    The records of `logging` stay with whoever else reads them, such as a test runner.
     """
     human = is_human(form)
     structlog.configure(
@@ -71,7 +71,7 @@ def is_human(form: LogFormat) -> bool:
 def json_log() -> Any:
     """Return a log of JSON lines on standard error, whether or not logs have been configured.
 
-    It is for what is said before that, and at the very end.
+    It is for messages before that, and at the very end.
     """
     return structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
@@ -81,7 +81,7 @@ def json_log() -> Any:
 
 
 def _processors(*, human: bool, debug: bool) -> list[Any]:
-    """Return what an entry goes through before it is a line."""
+    """Return the functions that make a line of an entry, in order."""
     return [
         structlog.contextvars.merge_contextvars,
         *([_readable] if human and not debug else []),
@@ -103,20 +103,20 @@ def _for_people() -> Any:
 
 
 def _log_uncaught() -> None:
-    """Have what Python itself would print, such as a thread's traceback, be an entry as well."""
+    """Make an entry of each message that Python itself would print, such as a traceback."""
     logging.captureWarnings(capture=True)
 
     def uncaught(what: Any, *more: Any) -> None:
-        """Take what any of the hooks is called with: three arguments, or one that has them."""
-        found = (what, *more) if more else (what.exc_type, what.exc_value, what.exc_traceback)
-        if found[0] is not SystemExit:  # which ends a thread without a word
-            json_log().critical("uncaught", exc_info=found)
+        """Take the arguments of any of the hooks: three, or one that has them."""
+        error = (what, *more) if more else (what.exc_type, what.exc_value, what.exc_traceback)
+        if error[0] is not SystemExit:  # which ends a thread without a word
+            json_log().critical("uncaught", exc_info=error)
 
     sys.excepthook = threading.excepthook = sys.unraisablehook = uncaught
 
 
 class _Forwarding(logging.Handler):
-    """Writes what a controller's author logs by `logging` as lines like all others."""
+    """Writes the records that a controller's author logs by `logging` as lines like all others."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record as an entry."""

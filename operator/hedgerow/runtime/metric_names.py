@@ -21,5 +21,5 @@ def of_lag(name: str) -> str:
 
 
 def of_missed(name: str) -> str:
-    """Return the metric of what a controller's lag has missed altogether."""
+    """Return the metric of the children that a controller's lag has missed altogether."""
     return f"{name}_missed"

@@ -57,7 +57,7 @@ class _OfAuthors(Collector):
 
 
 class Meters:
-    """All metrics, in a registry of their own; `of` returns one controller's part."""
+    """All metrics, in a registry of their own; `of_controller` returns one controller's part."""
 
     def __init__(self, version: str = "") -> None:
         """Create the metrics; with a version, also those of the process and of Python."""
@@ -172,7 +172,7 @@ class Meters:
             "bound",
         )
 
-    def of(self, controller: str, lag: Lag | None = None) -> Meter:
+    def of_controller(self, controller: str, lag: Lag | None = None) -> Meter:
         """Return the part of one controller; `lag` is its own lag metric, if any."""
         return Meter(self, controller, lag)
 
@@ -183,17 +183,19 @@ class Meters:
         return self._lags[lag.name]
 
     def missed(self, lag: Lag) -> Gauge:
-        """Return the gauge of what is not created at all; the first call creates it."""
+        """Return the gauge of overdue children; the first call creates it."""
         if lag.name not in self._missed:
-            told = "What was due and is not created: in a row, of all resources that wait for it."
-            self._missed[lag.name] = self._gauge(of_missed(lag.name), told)
+            self._missed[lag.name] = self._gauge(
+                of_missed(lag.name),
+                "What was due and is not created: in a row, of all resources that wait for it.",
+            )
         return self._missed[lag.name]
 
     def measure(self, gauge: Gauge, number: Callable[[], int]) -> None:
         """Measure this number; several controllers of one name are measured together."""
         numbers = self._numbers.setdefault(gauge, [])
         numbers.append(number)
-        gauge.set_function(lambda: float(sum(each() for each in numbers)))
+        gauge.set_function(lambda: float(sum(number() for number in numbers)))
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:
         """Count a request to the API server; code 0 means no response."""
@@ -251,7 +253,7 @@ class Meter:
         self.blocked = meters.slow_composes.labels(controller).observe
         """Called with the seconds for which a slow compose blocked the event loop."""
         self.logged = meters.problems.labels(controller).inc
-        """Called when the log tells a problem that nothing else tells."""
+        """Called when the log has a problem that no status and no Event has."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
         self._missed: dict[Key, int] = {}

@@ -31,7 +31,7 @@ class Permission(NamedTuple):
 
 
 class _Answer:
-    """What the last read of a namespace said; at first it is out of date."""
+    """The permission as of the last read of a namespace; at first it is out of date."""
 
     def __init__(self) -> None:
         self.lock = anyio.Lock()
@@ -70,13 +70,13 @@ class Namespaces:
 
     async def _read(self, name: str) -> bool:
         try:
-            found = await self._cluster.read(NAMESPACES, name)
+            namespace = await self._cluster.read(NAMESPACES, name)
         except Forbidden as error:
             if not self._complained:
                 self._complained = True
                 log.info("namespaces are not read", error=str(error))
             return False
-        return allows_claims(found or {})
+        return allows_claims(namespace or {})
 
     def _forget(self, now: float) -> None:
         """Forget the namespaces that nobody asks for any more."""

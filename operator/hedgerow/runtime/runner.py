@@ -58,7 +58,7 @@ class ControllerRunner:
         self.controller = planner.controller
         self._clock = planner.clock
         self._times = planner.times
-        self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
+        self._meter = (meters or Meters()).of_controller(self.controller.name, self.controller.lag)
         self.cache = planner.cache
         self.queue = WorkQueue(
             planner.clock,
@@ -82,7 +82,7 @@ class ControllerRunner:
                 self._meter,
             ),
             self._meter,
-            looked=self.queue.looked,
+            on_observed=self.queue.note_observed,
             has_changed=self.queue.has_changed,
             on_restored=self.restored,
         )
@@ -104,7 +104,7 @@ class ControllerRunner:
             on_restored=self.restored,
         )
         self.failures: dict[Key, Exception] = {}
-        """What the last pass of a resource raised, such as a defect of its compose."""
+        """The error of the last pass of a resource, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
         for source in self.cache:
             source.store.shelf.on_left_out = self._left_out
@@ -129,7 +129,7 @@ class ControllerRunner:
     async def _run(self) -> None:
         """Watch, wait until every cache is filled, then work until the queue is closed."""
         async with anyio.create_task_group() as watches:
-            watches.start_soon(self.watches.run)
+            watches.start_soon(self.watches.watch_sources)
             watches.start_soon(self._watch_wall_clock)
             await self.watches.ready.wait()
             if self.watches.are_synced:
@@ -157,9 +157,9 @@ class ControllerRunner:
             self._close()
 
     def begin_anew(self) -> Iterator[None]:
-        """Forget what is cached and what was done, in parts, as a start has it.
+        """Forget the caches and the states of all resources, in parts, as after a start.
 
-        No pass runs, and nothing is watched. What waits for its time in the queue still does.
+        No pass runs, and nothing is watched. Keys that wait for their time in the queue still do.
         """
         yield from self.cache.clearing()
         self.is_restored = False
@@ -277,7 +277,7 @@ class ControllerRunner:
         if outcome.retry:
             self.queue.retry(key)
         else:
-            self.queue.forget(key)
+            self.queue.forget_backoff(key)
         return "retry" if outcome.retry or outcome.refused else "success"
 
     def _failed(self, key: Key, error: Exception) -> str:

@@ -62,7 +62,7 @@ class _Refused(NamedTuple):
 class Watches:
     """The watches of one controller.
 
-    `on_restored` is called when a list is older than what is cached.
+    `on_restored` is called when a list is older than the cached objects.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Watches:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What is watched."""
+        """All watches, each with the store that it fills."""
         return tuple(self._cache)
 
     def filled(self, number: int) -> None:
@@ -106,14 +106,15 @@ class Watches:
         self._may_begin()
 
     def _may_begin(self) -> None:
-        """Have work begin if what is lacking is refused; resources themselves are waited for."""
+        """Let work begin if all unfilled caches are refused; but wait for resources themselves."""
         sources = tuple(self._cache)
         lacking = [sources[number] for number in self._unsynced]
-        if all(one.store.refused and one.kind is not self._controller.resource for one in lacking):
+        kind = self._controller.resource
+        if all(source.store.refused and source.kind is not kind for source in lacking):
             self.ready.set()
 
     def _refuse(self, source: Source, error: KubeError | None) -> None:
-        """Have all resources say that a kind is not shown, and why; or that it is again."""
+        """Record whether a kind is not shown, and why; if that is new, all resources report it."""
         before, source.store.refused = source.store.refused, error
         if type(before) is not type(error):
             self.queue.add_everyone()
@@ -148,8 +149,8 @@ class Watches:
             return ""
         return f"{self._controller.name}: all its watches are refused: {last.why}"
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
+    async def watch_sources(self) -> None:
+        """Watch all sources until cancelled."""
         self._may_begin()  # of the namespaces to watch, none may be of our shard
         async with anyio.create_task_group() as watches:
             for number, source in enumerate(self._cache):
@@ -162,7 +163,7 @@ class Watches:
         self._on_restored()
 
     async def _follow(self, number: int, source: Source) -> None:
-        """Take in what is watched, for ever. Raises RestoredError."""
+        """Store and enqueue the events of a source, for ever. Raises RestoredError."""
         cluster = self._cluster.only(source.shard) if source.shard else self._cluster
         events = reflect(
             Picked(cluster, source.picks, source.store.has) if source.picks else cluster,
@@ -178,7 +179,7 @@ class Watches:
         )
         async with aclosing(events):
             async for event in events:
-                for changes in self.take(source, event):
+                for changes in self.store_event(source, event):
                     self.enqueue(source, changes)
                     await anyio.lowlevel.checkpoint()
                 self._recovered(number, source)
@@ -203,12 +204,12 @@ class Watches:
         line = QueueLine.CHANGED if is_outdated else QueueLine.BACKLOG
         self.enqueue(source, (change,) if change else (), line)
 
-    def take(
+    def store_event(
         self, source: Source, event: Snapshot | Changed | Bookmark
     ) -> Iterable[Sequence[StoreChange]]:
-        """Take an event into the cache of a source, and return what has changed by it.
+        """Take an event into the cache of a source, and return the changes, in parts.
 
-        To iterate over that raises RestoredError if a list is older than what is cached.
+        To iterate over them raises RestoredError if a list is older than the cached objects.
         """
         store = source.store
         match event:
@@ -227,13 +228,13 @@ class Watches:
         self, source: Source, changes: Iterable[StoreChange], line: QueueLine = QueueLine.CHANGED
     ) -> None:
         """Queue the resources that changes of a source concern."""
-        if source.relation is not None:  # what is not cached of an object is not read
+        if source.relation is not None:  # the parts that are not cached are not read
             changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
                 self.queue.add_everyone(line)
             return
-        # What is to be given back is found when a pass begins, and by no look.
+        # Fields to give back are found when a pass begins, not when it observes again.
         is_change = source.contributes_to is None
         for obj in filter(None, chain.from_iterable(changes)):
             for key in concerned(self._controller, source, obj):
@@ -280,7 +281,7 @@ def _has_outdated_status(controller: Controller[Resource], source: Source, obj: 
 
 
 def _is_equal(change: StoreChange) -> bool:
-    """Return whether nothing of what is cached of an object has changed but its version."""
+    """Return whether the cached object has not changed but for its version."""
     old, new = change
     return old is not None and new is not None and _unversioned(old) == _unversioned(new)
 

@@ -1,8 +1,8 @@
 """WorkQueue: hands out keys for passes, each key to one pass at a time.
 
-Keys stand in three lines: what is due by the clock, what has changed, and what is only looked
-through. The lines take turns, and within each line the namespaces do. So nobody waits behind all
-that somebody else has to do.
+Keys stand in three lines: those due by the clock, those of which an object has changed, and those
+that are only checked. The lines take turns, and within each line the namespaces do. So no namespace
+waits behind all keys of another one.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class QueueLine(IntEnum):
     DUE = 0
     """Its time has come, such as that of a scheduled start."""
     CHANGED = 1
-    """Something has changed."""
+    """One of its objects has changed."""
     BACKLOG = 2
-    """It is looked through, as after a start, when most are settled already."""
+    """It is checked, as after a start, when most are settled already."""
 
 
 PASSES = {QueueLine.DUE: 128, QueueLine.CHANGED: 16, QueueLine.BACKLOG: 16}
 """The most passes of each line at a time, most of which wait for an answer; of one namespace it is
-one less, so that one is always left for others. Those that are due are many, so that all starts of
+one less, so that one is always left for others. Keys that are due are many, so that all starts of
 a minute are made before what follows them, such as their statuses, is written (ADR 0009)."""
 
 
@@ -77,7 +77,7 @@ class _KeysInTurn:
             del self._ready[key[0]]
         return since
 
-    def begin(self) -> tuple[Key, float] | None:
+    def take_next(self) -> tuple[Key, float] | None:
         """Take the next key that may have a pass, with the instant at which it became ready."""
         if self._running.total() >= self._most:
             return None
@@ -101,7 +101,7 @@ class _KeysInTurn:
 
 
 class _Delay(NamedTuple):
-    """When a key is to be ready, in which line, and whether nothing may have it ready earlier."""
+    """When a key is to be ready, in which line, and whether it is barred until then."""
 
     due: float
     line: QueueLine
@@ -116,7 +116,7 @@ class _Delays:
         self._heap: list[tuple[float, Key]] = []
         """The delays by time, and some that have been replaced since."""
         self._rested: OrderedDict[Key, float] = OrderedDict()
-        """When the passes that were requested for a time have had a second each."""
+        """The instant from which a key may have its next requested pass: one a second."""
 
     def add(self, key: Key, delay: _Delay) -> bool:
         """Delay a key; return False if it is ready earlier, or barred until later."""
@@ -166,7 +166,7 @@ class _Delays:
             yield key, line
 
     def _count(self, key: Key, due: float) -> None:
-        """Count a requested pass; what has rested by then is forgotten."""
+        """Count a requested pass; forget the keys whose instants have passed."""
         self._rested[key] = max(due, self._rested.pop(key, due)) + REQUESTED_EVERY
         while next(iter(self._rested.values())) <= due:
             self._rested.popitem(last=False)
@@ -175,10 +175,10 @@ class _Delays:
 class WorkQueue:
     """Keys that wait for a pass.
 
-    A key added while its pass runs is handed out once more after it; one of which something has
-    changed, only if the pass has not looked since. The queue is bounded by the number of distinct
+    A key added while its pass runs is handed out once more after it; for a change of a cached
+    object only if the pass has not observed since. The queue is bounded by the number of distinct
     keys, which is that of resources in the cache. `on_wait` is called with the seconds that a ready
-    key waited, `on_retry` at each backoff. `everyone` returns all keys that there are.
+    key waited, `on_retry` at each backoff. `everyone` returns the keys of all resources.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class WorkQueue:
         self._running: dict[Key, QueueLine] = {}
         self._again: dict[Key, QueueLine] = {}
         self._unseen: dict[Key, QueueLine] = {}
-        """What has changed since the last looks of the running passes."""
+        """The running keys that have changed since their pass observed."""
         self._delays = _Delays()
         self.failures: dict[Key, int] = {}
         """How often in a row a pass of a key has failed."""
@@ -223,7 +223,7 @@ class WorkQueue:
     ) -> None:
         """Request a pass now; of several requests, the first line counts.
 
-        `is_change`: something cached has changed, for which the next look of a running pass does.
+        `is_change`: a cached object has changed; a running pass that observes again needs no other.
         """
         if self.is_closed or self._delays.is_barred(key, line):
             return
@@ -241,12 +241,12 @@ class WorkQueue:
             self._of_all = line if self._of_all is None else min(line, self._of_all)
             self._wake()
 
-    def looked(self, key: Key) -> None:
-        """Record that the running pass looks at all that is cached now: it needs no other pass."""
+    def note_observed(self, key: Key) -> None:
+        """Record that the running pass has observed all changes until now: no other is needed."""
         self._unseen.pop(key, None)
 
     def has_changed(self, key: Key) -> bool:
-        """Return whether something has changed since the running pass looked."""
+        """Return whether a cached object has changed since the running pass observed."""
         return key in self._unseen
 
     def add_after(self, key: Key, seconds: float, *, is_requested: bool = False) -> None:
@@ -271,7 +271,7 @@ class WorkQueue:
         self._delay(key, delay, QueueLine.CHANGED, is_barred=least > 0)
         return delay
 
-    def forget(self, key: Key) -> None:
+    def forget_backoff(self, key: Key) -> None:
         """Reset the key's backoff after a pass that succeeded."""
         self.failures.pop(key, None)
 
@@ -299,7 +299,7 @@ class WorkQueue:
         raise Closed
 
     def done(self, key: Key) -> None:
-        """End the key's pass; queue the key again if anything asked for that which it missed."""
+        """End the key's pass; queue the key again if it was requested meanwhile."""
         self._lines[self._running.pop(key)].end(key)
         for asked in (self._again, self._unseen):
             if (line := asked.pop(key, None)) is not None:
@@ -318,10 +318,10 @@ class WorkQueue:
     def _next(self) -> Key | None:
         """Hand out the next key of the next line that has one which may have a pass."""
         for line in tuple(self._turns):
-            if found := self._lines[line].begin():
+            if taken := self._lines[line].take_next():
                 self._turns.remove(line)
                 self._turns.append(line)
-                key, since = found
+                key, since = taken
                 del self._ready[key]
                 self._running[key] = line
                 self._delays.discard(key)  # this pass decides again when the next one is due
@@ -335,7 +335,7 @@ class WorkQueue:
         self._wake()
 
     def _take_in(self) -> None:
-        """Have those keys be ready whose time has come, and everyone if that was asked for."""
+        """Make the keys ready whose time has come, and all keys if `add_everyone` was called."""
         if self.is_closed:
             return
         for key, line in self._delays.matured(self._clock.monotonic()):

@@ -85,7 +85,7 @@ class Life:
             self.runner.watches.filled(number)
 
     def _take(self, source: Source, event: Snapshot | Changed) -> None:
-        for changes in self.runner.watches.take(source, event):
+        for changes in self.runner.watches.store_event(source, event):
             self.runner.watches.enqueue(source, changes)
 
     def _begin_anew(self) -> None:

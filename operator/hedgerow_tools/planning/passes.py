@@ -188,8 +188,8 @@ class Simulation:
         """Return the final plan, as an operator that has just started would see it."""
         key = self.ref.key
         before = reader_of(self._planner.controller)(self._cache.resource(key) or {})
-        state = ResourceState.of(self.uid, before)
-        return await self._planner.observe(key, state)
+        state = ResourceState.from_status(self.uid, before)
+        return await self._planner.observe_and_plan(key, state)
 
     def roll_out(self) -> bool:
         """Pretend that every Deployment has rolled out; return False if all had already."""
@@ -220,7 +220,7 @@ class Simulation:
             if found.live is not None:
                 store.absorb(found.live)
             elif cached is not None:
-                store.forget(ref.key, metadata(cached)["uid"])
+                store.forget_object(ref.key, metadata(cached)["uid"])
 
 
 def _counts(deployment: Object) -> tuple[object, ...]:

@@ -79,7 +79,7 @@ def outcome(store: Store, step: tuple[str, str, int, str]) -> Any:
         case "by":
             return store.by("owner", owner)
         case "forget":
-            return store.forget(("ns", name), "u")
+            return store.forget_object(("ns", name), "u")
         case "replace":
             try:
                 return replaced(store, [obj], str(version))
@@ -119,7 +119,7 @@ class TestStore:
         assert 10 * OVERHEAD < door.taken < 10 * (OVERHEAD + 1_200)
 
         for key in store.keys():  # noqa: SIM118 - a store is no map
-            store.forget(key, "u")
+            store.forget_object(key, "u")
         assert door.taken == 0
 
     def test_what_is_asked_for_again_and_again_is_decoded_once(self):

@@ -132,11 +132,11 @@ class TestAnswers:
 
     def test_forgetting_drops_exactly_the_object_of_that_uid(self):
         store = stored(thing(uid="u"))
-        store.forget(A, "other")
+        store.forget_object(A, "other")
         assert store.get(A)
-        store.forget(A, "u")
+        store.forget_object(A, "u")
         assert store.get(A) is None
-        store.forget(A, "u")
+        store.forget_object(A, "u")
 
 
 class TestLists:
@@ -275,7 +275,7 @@ class TestParts:
         store = stored(thing(version=1))
         parts = store.replacing([thing("b", version=5)], "9")
         next(parts)
-        store.forget(A, thing()["metadata"]["uid"])
+        store.forget_object(A, thing()["metadata"]["uid"])
 
         assert [change for part in parts for change in part] == []
 

@@ -21,7 +21,9 @@ def planner(world: World) -> ResourcePlanner:
 
 def state(world: World, **change: Any) -> ResourceState:
     live = world.the("BlueGreen")
-    made = ResourceState.of(live["metadata"]["uid"], reader_of(planner(world).controller)(live))
+    made = ResourceState.from_status(
+        live["metadata"]["uid"], reader_of(planner(world).controller)(live)
+    )
     for name, value in change.items():
         setattr(made, name, value)
     return made
@@ -37,7 +39,7 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(DEMO, state(world, uid="former")) is None
-        assert await planner(world).observe(DEMO, state(world, uid="former")) is None
+        assert await planner(world).observe_and_plan(DEMO, state(world, uid="former")) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
@@ -54,6 +56,6 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._entries) for source in world.insides.cache]
-        await planner(world).observe(DEMO, state(world))
+        await planner(world).observe_and_plan(DEMO, state(world))
 
         assert [dict(source.store._entries) for source in world.insides.cache] == before

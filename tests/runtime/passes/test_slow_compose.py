@@ -75,7 +75,7 @@ class TestTheLog:
                 return self.time
 
         clock, meters = Clock(), Meters()
-        slow = SlowCompose(clock, meters.of("greeter"))  # type: ignore[arg-type]
+        slow = SlowCompose(clock, meters.of_controller("greeter"))  # type: ignore[arg-type]
         for _ in range(600):
             slow.took(0.5)
             clock.time += 1

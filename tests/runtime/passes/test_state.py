@@ -12,7 +12,7 @@ from hedgerow.runtime.passes.state import MOST_ONCE, ResourceState
 
 
 def state(**status: Any) -> ResourceState:
-    return ResourceState.of("u", said({"status": status}))
+    return ResourceState.from_status("u", said({"status": status}))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class Operator:
             listing = await self.cluster.list(
                 source.api, self.namespace, labels=source.labels, reduce=source.reduce
             )
-            for _ in watches.take(source, Snapshot(listing.items, listing.version)):
+            for _ in watches.store_event(source, Snapshot(listing.items, listing.version)):
                 pass
             seen += [metadata(obj).get("resourceVersion") for obj in listing.items]
         return seen

@@ -76,13 +76,13 @@ class _Scopes:
     """Sources by the namespace that they watch."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
-        found: dict[str, tuple[Source, ...]] = {}
+        by_scope: dict[str, tuple[Source, ...]] = {}
         for source in sources:
-            found[source.namespace] = (*found.get(source.namespace, ()), source)
-        self._of_all = found.pop(ALL_NAMESPACES, ())
-        self._of_one = {scope: (*self._of_all, *rest) for scope, rest in found.items()}
+            by_scope[source.namespace] = (*by_scope.get(source.namespace, ()), source)
+        self._of_all = by_scope.pop(ALL_NAMESPACES, ())
+        self._of_one = {scope: (*self._of_all, *sources) for scope, sources in by_scope.items()}
 
-    def of(self, namespace: str) -> tuple[Source, ...]:
+    def watching(self, namespace: str) -> tuple[Source, ...]:
         """Return the sources that watch a namespace; for a cluster-scoped object it is empty."""
         return self._of_one.get(namespace, self._of_all)
 
@@ -123,7 +123,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
         A related object may name any namespace.
         """
-        return next((source.store.get(key) for source in self._resources.of(key[0])), None)
+        return next((source.store.get(key) for source in self._resources.watching(key[0])), None)
 
     def to_read_again(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the stubs of a resource that were left out, if there is room for all of them."""
@@ -132,9 +132,9 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
             return []
         owned = self.owned(metadata(live)["uid"], key[0])
         together = ((self.resources[0].kind, live), *owned, *self.contributable(key))
-        found = [(kind, obj, why) for kind, obj in together if (why := excess_of(obj))]
-        left_out = [(kind, obj) for kind, obj, why in found if why.of == "sum"]
-        size = sum(why.number for _, _, why in found if why.of == "sum")
+        shortened = [(kind, obj, why) for kind, obj in together if (why := excess_of(obj))]
+        left_out = [(kind, obj) for kind, obj, why in shortened if why.of == "sum"]
+        size = sum(why.number for _, _, why in shortened if why.of == "sum")
         return left_out if self.door.has_room(size) else []
 
     def resource_keys(self) -> tuple[Key, ...]:
@@ -143,7 +143,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
     def resource_store(self, namespace: str) -> Store:
         """Return the store of a namespace's resources; raises LookupError if it is not watched."""
-        for source in self._resources.of(namespace):
+        for source in self._resources.watching(namespace):
             return source.store
         raise LookupError(f"resources in {namespace!r}: not watched by this controller")
 
@@ -153,7 +153,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         Raises LookupError if they are not watched.
         """
         for scopes in (self._children, self._contributed):
-            for source in scopes.of(namespace):
+            for source in scopes.watching(namespace):
                 if source.kind.api.kind == kind:
                     return source.store
         raise LookupError(f"{kind} in {namespace!r}: not watched by this controller")
@@ -166,9 +166,10 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
             source.store.version = 0
 
     def refused(self, namespace: str) -> tuple[Source, ...]:
-        """Return what the API server does not show of a namespace, and passes in it need."""
-        related = (one for one in self.related if one.may_concern(namespace))
-        needed = (*self._children.of(namespace), *self._contributed.of(namespace), *related)
+        """Return the sources of a namespace that the API server does not show and passes need."""
+        related = (source for source in self.related if source.may_concern(namespace))
+        contributed = self._contributed.watching(namespace)
+        needed = (*self._children.watching(namespace), *contributed, *related)
         return tuple(source for source in needed if source.store.refused is not None)
 
     def contributable(self, key: Key) -> list[tuple[type[View], Object]]:
@@ -189,7 +190,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     def _contributed_to(self, index: str, key: Key) -> list[tuple[type[View], Object]]:
         return [
             (source.contributes_to.kind, obj)
-            for source in self._contributed.of(key[0])
+            for source in self._contributed.watching(key[0])
             if source.contributes_to is not None
             for obj in source.store.by(index, key)
         ]
@@ -203,7 +204,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     ) -> list[tuple[type[View], Object]]:
         return [
             (cast("type[View]", source.kind), obj)
-            for source in self._children.of(namespace)
+            for source in self._children.watching(namespace)
             for obj in source.store.by(index, value)
         ]
 
@@ -226,9 +227,9 @@ def build(
 ) -> Cache:
     """Return the stores of a controller: one per kind and namespace, or one per kind for all.
 
-    `door` decides what of an object is kept. With a `shard`, they have the resources of its
-    namespaces, and what concerns these: objects that resources of other namespaces may read are all
-    read, and cluster-scoped resources have children everywhere.
+    `door` decides which objects are kept whole. With a `shard`, they have the resources of its
+    namespaces, and the objects that concern these: objects that resources of other namespaces may
+    read are all read, and cluster-scoped resources have children everywhere.
     """
     controller = _guarded(controller)
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
@@ -314,7 +315,7 @@ def build(
 
 
 def _divided(scopes: Iterable[str], shard: Shard | None) -> Iterator[tuple[str, Shard | None]]:
-    """Yield what a shard reads of the watched namespaces, each with what selects its objects."""
+    """Yield the namespaces that a shard watches, each with the shard if it needs a filter."""
     for scope in scopes:
         if shard is None or scope == ALL_NAMESPACES:
             yield scope, shard
@@ -348,8 +349,8 @@ def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
         of = relation.of
         if of is None:
             return None
-        found = _in_own_namespace(of, controller.name) if relation.same_namespace else of
-        return guarded(lambda view: tuple(found(view)), lambda _: ())
+        concerned = _in_own_namespace(of, controller.name) if relation.same_namespace else of
+        return guarded(lambda view: tuple(concerned(view)), lambda _: ())
 
     return replace(
         controller,
@@ -375,7 +376,7 @@ def _in_own_namespace(
     """Return `of` without the keys of other namespaces; the first one is logged."""
     is_logged = False
 
-    def found(view: View) -> Iterator[Key]:
+    def own_keys(view: View) -> Iterator[Key]:
         nonlocal is_logged
         for key in of(view):
             if key[0] == view.namespace:
@@ -389,7 +390,7 @@ def _in_own_namespace(
                     key="/".join(key),
                 )
 
-    return found
+    return own_keys
 
 
 def concerned(controller: Controller[Resource], source: Source, obj: Object) -> Iterable[Key]:

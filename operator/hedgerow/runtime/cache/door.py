@@ -1,4 +1,4 @@
-"""Door: what is let into the caches of a process, and which of it stays decoded.
+"""Door: which objects are cached whole in a process, and which of them stay decoded.
 
 One object may have so many bytes and values (`plan.stubs.excess`); of a larger one a stub is kept.
 All together may take so many bytes, which are counted exactly; beyond that the namespace that takes
@@ -32,7 +32,7 @@ MIB: Final = 1024 * 1024
 UNLIMITED: Final = 1024 * MIB
 """Bytes for the caches of a process without a memory limit."""
 OVERHEAD: Final = 2048
-"""Bytes that each object takes besides its JSON: indices, and what passes remember about it."""
+"""Bytes that each object takes besides its JSON: its indices, and the memory of passes."""
 DECODED_BYTES: Final = 5 * MIB
 """The most bytes of JSON of the objects that stay decoded: those of some 2,000 Deployments."""
 DECODED_VALUES: Final = 180_000
@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 
 class CachedObject:
-    """One cached object: decoded, packed, or both; and what is asked of it without decoding it.
+    """One cached object: decoded, packed, or both; and values that need no decoding.
 
     `limit` says why it is a stub; it is None for a whole object. `filed` are its values in each
     index, in the order of the indices. `size` are the bytes of its JSON, `taken` those that it
@@ -72,12 +72,12 @@ class CachedObject:
 
 
 class Shelf:
-    """What the door knows of the objects of one store.
+    """The rules of the door for the objects of one store.
 
-    `concerned` returns the keys of the resources that an object concerns, of which a stub has only
-    what `manager` says; without it, all are let in. Those that `give_way` may be left out to make
-    room for others. Those that `stay` decoded are asked for by each pass. `controller` is named in
-    the log.
+    `concerned` returns the keys of the resources that an object concerns; without it, all objects
+    are let in whole. A stub keeps the status of `manager`. Those that `give_way` may be left out to
+    make room for others. Those that `stay` decoded are asked for by each pass. `controller` is
+    named in the log.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Shelf:
 
 
 class Door:
-    """Counts what is cached in one process, and decides which objects are cached whole."""
+    """Counts the cached bytes of one process, and decides which objects are cached whole."""
 
     def __init__(self, most: int = UNLIMITED, decoded: int = DECODED_BYTES) -> None:
         """Let in so many bytes at most, and keep objects of so many `decoded`."""
@@ -109,7 +109,7 @@ class Door:
         self.taken = 0
         """The bytes that all cached objects take."""
         self.stubs: dict[str, int] = {"bytes": 0, "values": 0, "sum": 0}
-        """The number of stubs, by what exceeds a limit."""
+        """The number of stubs, by the limit that their objects exceed."""
         self._by_namespace: defaultdict[str, int] = defaultdict(int)
         self._large: defaultdict[str, dict[CachedObject, tuple[Key, ...]]] = defaultdict(dict)
         """By namespace: the objects of which stubs would make room, and whom they concern."""
@@ -127,13 +127,13 @@ class Door:
         if before is not None:
             self.leave(before)
         text = encode(obj)
-        found = self._excess(entry.shelf, obj, text, before)
-        if found is None:
+        too_large = self._excess(entry.shelf, obj, text, before)
+        if too_large is None:
             self._put(entry, obj, text)
         else:
-            self._put_stub(entry, obj, found)
-            if before is None or before.limit != found.of:
-                _tell(entry, found)
+            self._put_stub(entry, obj, too_large)
+            if before is None or before.limit != too_large.of:
+                _tell(entry, too_large)
         self._make_room()
 
     def leave(self, entry: CachedObject) -> None:
@@ -169,11 +169,11 @@ class Door:
     ) -> Excess | None:
         if not shelf.is_bounded:
             return None
-        found = excess(obj, text)
+        too_large = excess(obj, text)
         was_left_out = before is not None and before.limit == "sum"
-        if found is None and was_left_out and not self.has_room(len(text)):
+        if too_large is None and was_left_out and not self.has_room(len(text)):
             return Excess(len(text), self.most, "sum")
-        return found
+        return too_large
 
     def _put(self, entry: CachedObject, obj: Object, text: bytes) -> None:
         entry.size, entry.values = len(text), min(most_values(text), MOST_VALUES)
@@ -183,10 +183,10 @@ class Door:
             self._large[entry.key[0]][entry] = tuple(entry.shelf.concerned(obj)) or (entry.key,)
         self._decode(entry, obj)
 
-    def _put_stub(self, entry: CachedObject, obj: Object, found: Excess) -> Object:
-        stub = stubs.stub(obj, found, entry.shelf.manager, entry.shelf.concerned(obj))
-        entry.limit = found.of
-        self.stubs[found.of] += 1
+    def _put_stub(self, entry: CachedObject, obj: Object, too_large: Excess) -> Object:
+        stub = stubs.stub(obj, too_large, entry.shelf.manager, entry.shelf.concerned(obj))
+        entry.limit = too_large.of
+        self.stubs[too_large.of] += 1
         self._put(entry, stub, encode(stub))
         return stub
 
@@ -224,7 +224,7 @@ class Door:
     def _make_room(self) -> None:
         """Leave out the largest objects of the namespace that takes the most, until all fit in.
 
-        What concerns the same resource goes with them: it is not managed without them anyway.
+        Objects of the same resource go with them: it is not managed without them anyway.
         """
         left = AT_ONCE
         while self.taken > self.most and self._large and left > 0:
@@ -240,9 +240,9 @@ class Door:
         self._told_at = max(self.most, self.taken * STEP)
 
     def _leave_out(self, entry: CachedObject) -> None:
-        obj, found = self.peek(entry), Excess(entry.size, self.most, "sum")
+        obj, too_large = self.peek(entry), Excess(entry.size, self.most, "sum")
         self.leave(entry)
-        stub = self._put_stub(entry, obj, found)
+        stub = self._put_stub(entry, obj, too_large)
         number = self.stubs["sum"]
         if not number & (number - 1):  # the first one, the second, the fourth, and so on
             log.warning(
@@ -258,13 +258,13 @@ def _nobody(_obj: Object) -> tuple[Key, ...]:
     return ()
 
 
-def _tell(entry: CachedObject, found: Excess) -> None:
-    if found.of != "sum":
+def _tell(entry: CachedObject, too_large: Excess) -> None:
+    if too_large.of != "sum":
         log.warning(
             "object is too large",
             controller=entry.shelf.controller,
             object="/".join(filter(None, entry.key)),
-            has=found.number,
-            most=found.most,
-            of=found.of,
+            has=too_large.number,
+            most=too_large.most,
+            of=too_large.of,
         )

@@ -31,7 +31,7 @@ class CacheIntake(Struct, frozen=True):
         return self.planner.cache
 
     def store(self, ref: ObjectRef) -> Store:
-        """Return the store of an object: the resource, a child, or what it contributes to."""
+        """Return the store of an object: the resource, a child, or one with contributions."""
         if ref.api.kind == self.planner.controller.resource.api.kind:
             return self.cache.resource_store(ref.namespace)
         return self.cache.child_store(ref.api.kind, ref.namespace)
@@ -48,24 +48,24 @@ class CacheIntake(Struct, frozen=True):
         return not is_resource and not self.cache.is_contributed_to(kind)
 
     def cached(self, ref: ObjectRef) -> Object | None:
-        """Return what is cached of an object, or None."""
+        """Return the cached object or its stub, or None."""
         return self.store(ref).peek(ref.key)
 
     def absorb(self, ref: ObjectRef, answer: Object, before: Object | None = None) -> None:
         """Store the object of an answer, or forget it if no watch shows it as ours any more.
 
-        Raises Unreachable if it is older than what was there `before` the request: the API server's
-        store was restored from a backup, and no list has shown that yet.
+        Raises Unreachable if it is older than the object cached `before` the request: the API
+        server's store was restored from a backup, and no list has shown that yet.
         """
         if before is not None and 0 < version_of(answer) < version_of(before):
             self.on_restored()
             raise Unreachable("versions went back: the store was restored", sent=True)
         if self.is_owned_kind(ref) and not self.planner.is_watched(answer):
             # It has no label of ours: no watch would tell when it is gone.
-            self.forget(ref, ref.uid or metadata(answer)["uid"])
+            self.forget_object(ref, ref.uid or metadata(answer)["uid"])
             return
         self.store(ref).absorb(answer)
 
-    def forget(self, ref: ObjectRef, uid: str) -> None:
+    def forget_object(self, ref: ObjectRef, uid: str) -> None:
         """Forget the object with this uid."""
-        self.store(ref).forget(ref.key, uid)
+        self.store(ref).forget_object(ref.key, uid)

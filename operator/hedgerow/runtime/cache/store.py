@@ -38,9 +38,9 @@ def version_of(obj: Object) -> int:
 
 
 class RestoredError(Exception):
-    """A list is older than what is cached: the API server's store was restored from a backup.
+    """A list is older than the cache: the API server's store was restored from a backup.
 
-    What is cached means nothing then, nor does any version.
+    Neither the cached objects nor their versions mean anything then.
     """
 
 
@@ -80,8 +80,8 @@ class Store:
 
     It has two sources: the watch, in order, and the responses to our own writes, which may come
     before or after the watch reports them. `version` is how far the watch has come. A response at
-    or below it is old, and so is an event below the cached version. What is not let in is kept as a
-    stub, see `Door`. `reads` returns what is cached of an object that was not read by the watch.
+    or below it is old, and so is an event below the cached version. An object that is not let in is
+    kept as a stub, see `Door`. `reads` reduces an object that was not read by the watch.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Store:
         return None if entry is None else self._door.open(entry)
 
     def peek(self, key: Key) -> Object | None:
-        """Return what `get` does; the object does not stay decoded for that."""
+        """Return the cached object as `get` does, but do not keep it decoded."""
         entry = self._entries.get(key)
         return None if entry is None else self._door.peek(entry)
 
@@ -181,7 +181,7 @@ class Store:
         for keys in _parts(self._entries):
             missing = (key for key in keys if key not in fresh and key not in met)
             gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
-            # What is newer than the list was written by us after it.
+            # An object that is newer than the list was written by us after it.
             yield [self._forgotten(key, entry) for key, entry in gone if entry.version <= number]
         self.version = max(self.version, number)
 
@@ -213,7 +213,7 @@ class Store:
         """Store an object that was read by name."""
         self._take(self._reads(obj))
 
-    def forget(self, key: Key, uid: str) -> None:
+    def forget_object(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
         entry = self._entries.get(key)
         if entry is not None and entry.uid == uid:
@@ -231,7 +231,7 @@ class Store:
         self._indices.file(key, () if before is None else before.filed, entry.filed)
         self._entries[key] = entry
         self._door.enter(entry, obj, before)
-        # A stub never equals the object: what is not kept of it may have changed.
+        # A stub never equals the object: the parts that it leaves out may have changed.
         entry.content_version = next(self._changes)
         if before is not None and old is not None and content(old) == content(obj):
             entry.content_version = before.content_version
@@ -247,6 +247,6 @@ class Store:
 
 
 def _is_older(entry: CachedObject, obj: Object) -> bool:
-    """Return whether an object is newer than what is cached, or the whole of this stub."""
+    """Return whether an object is newer than the cached one, or the whole of this stub."""
     version = version_of(obj)
     return version > entry.version or (version == entry.version and entry.limit is not None)

@@ -37,19 +37,19 @@ def due(
 ) -> Iterator[tuple[Notice, str]]:
     """Yield the Events that the status `before` does not contain yet, each with its occurrence.
 
-    The status serves as memory, also after a restart: what it contains was already sent. An empty
+    The status serves as memory, also after a restart: an Event in it was already sent. An empty
     occurrence stands for the resource's generation. Where compose warns for the same reason by an
     Event of its own, the condition has none.
     """
-    told = {(condition.type, condition.message) for condition in before.conditions}
+    known = {(condition.type, condition.message) for condition in before.conditions}
     composed = desired.status.conditions if desired.status else ()
-    found = conclude(
+    conditions = conclude(
         composed, (), tuple(problems), rewritten, ignored=ignored, before=before.conditions
     )
     own = {n.reason for n in desired.events if n.type == "Warning" and n.regarding is None}
-    for condition in found:
+    for condition in conditions:
         reason = condition.reason if condition.type == "Stalled" else condition.type
-        is_new = (condition.type, condition.message) not in told
+        is_new = (condition.type, condition.message) not in known
         if condition.type in TOLD and is_new and reason not in own:
             yield Notice(reason, condition.message, "Warning"), ""
     for notice in desired.events:
@@ -90,15 +90,15 @@ def conflicts(
             fresh.setdefault(field.object, []).append(field)
     annotations: dict[str, str] = metadata(live).get("annotations") or {}
     for target, fields in fresh.items():
-        told = [f"{field.path}: {sentence(field, program)}" for field in fields]
+        texts = [f"{field.path}: {sentence(field, program)}" for field in fields]
         left = "left as it is" if len(fields) == 1 else "left as they are"
         begin = f"{target}: "
-        note = _note(begin, told, f"; {left}. {_overview(owner, target, program)}")
+        note = _note(begin, texts, f"; {left}. {_overview(owner, target, program)}")
         if len(fields) == 1:
             offered = remedies(owner, annotations, fields[0], program=program)
-            single = ". ".join((f"{begin}{told[0]}; {left}", *map(str, offered)))
+            single = ". ".join((f"{begin}{texts[0]}; {left}", *map(str, offered)))
             note = single if offered and _size(single) <= LONGEST_NOTE else note
-        words = _note(begin, told, f"; {left}")
+        words = _note(begin, texts, f"; {left}")
         yield ConflictEvent(
             target, Notice("FieldConflict", note, "Warning"), _since(fields, dated), words
         )
@@ -151,8 +151,8 @@ def _overview(owner: ObjectRef, target: str, program: str) -> str:
 
 def claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
     """Return the notice that fields were taken by force: from whom, and why."""
-    told = [f"{leaf.path} was taken from {holders(leaf)} by force" for leaf in leaves]
-    return Notice("FieldClaimed", _note(f"{ref}: ", told, f", as {CLAIM} asks"), "Warning")
+    texts = [f"{leaf.path} was taken from {holders(leaf)} by force" for leaf in leaves]
+    return Notice("FieldClaimed", _note(f"{ref}: ", texts, f", as {CLAIM} asks"), "Warning")
 
 
 def holders(leaf: Leaf) -> str:
@@ -162,8 +162,8 @@ def holders(leaf: Leaf) -> str:
 
 def restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
     """Return the notice that fields that nobody held were set again."""
-    told = [_restored(ref, leaf) for leaf in leaves]
-    return Notice("FieldRestored", _note(f"{ref}: ", told), "Warning")
+    texts = [_restored(ref, leaf) for leaf in leaves]
+    return Notice("FieldRestored", _note(f"{ref}: ", texts), "Warning")
 
 
 def _restored(ref: ObjectRef, leaf: Leaf) -> str:

@@ -41,7 +41,7 @@ class EventPublisher:
     def __init__(
         self, planner: ResourcePlanner, recorder: Recorder, meter: Meter | None = None
     ) -> None:
-        self._meter = meter or Meters().of(planner.controller.name)
+        self._meter = meter or Meters().of_controller(planner.controller.name)
         self._planner = planner
         self._recorder = recorder
 
@@ -90,16 +90,16 @@ class EventPublisher:
     async def publish_warnings(
         self, current: Pass, report: StatusReport, problems: Iterable[Problem], rewritten: str
     ) -> None:
-        """Send warning Events about what the live status does not say yet, and log conflicts.
+        """Send the warning Events that the live status does not contain yet, and log conflicts.
 
-        The status says all of it afterwards, so that each is tried now, also after one that was
-        refused. That one is due again as long as the status does not say it.
+        The status contains all of them afterwards, so each is tried now, also after a refused one.
+        A refused one is due again as long as the status does not contain it.
         """
         observation, before = current.observation, current.observation.plan_input.before
         for field in notices.settled(report.contested, before):
-            told = f"{field.object}: {field.path}"
-            if current.state.ledger.may_tell((LOGGED, told, field.since), current.now):
-                log.info("field no longer contested", told=told)
+            text = f"{field.object}: {field.path}"
+            if current.state.ledger.may_tell((LOGGED, text, field.since), current.now):
+                log.info("field no longer contested", told=text)
         await self._publish_conflicts(current, report)
         due = notices.due(
             observation.desired, tuple(problems), before, rewritten, observation.plan.ignored
@@ -112,7 +112,7 @@ class EventPublisher:
         """Log and send an Event about each child with newly contested fields."""
         observation, ledger = current.observation, current.state.ledger
         owner = observation.plan_input.owner
-        told = notices.conflicts(
+        events = notices.conflicts(
             owner,
             report,
             observation.live,
@@ -120,7 +120,7 @@ class EventPublisher:
             partial(_is_dated, observation),
             program=self._planner.installation.program,
         )
-        for event in tuple(told):
+        for event in tuple(events):
             if not ledger.may_tell((LOGGED, event.words, event.since), current.now):
                 continue
             log.warning("field contested", told=event.words)
@@ -132,25 +132,25 @@ class EventPublisher:
     async def publish_source_warnings(
         self, current: Pass, warnings: Iterable[SourceWarning]
     ) -> None:
-        """Log and count what is wrong with children of a Namespace, and tell their sources.
+        """Log and count the problems of children of a Namespace, and send Events to their sources.
 
-        It is told again once the source has changed, and a child and reason at most once in ten
-        minutes otherwise.
+        A problem is sent again once the source has changed; otherwise each child and reason at most
+        once in ten minutes.
         """
         namespace = current.controller.home(current.key)
-        for found in warnings:
-            source, version = found.source, ""
-            note = f"in {namespace}: {found.message}" if found.child else found.message
-            notice = Notice(found.reason, note, "Warning", source)
+        for warning in warnings:
+            source, version = warning.source, ""
+            note = f"in {namespace}: {warning.message}" if warning.child else warning.message
+            notice = Notice(warning.reason, note, "Warning", source)
             if source is not None:
                 version = source.text("metadata", "resourceVersion")
                 if self._recorder.is_published(event_name(_ref(source), notice, version)):
                     continue
-            about = found.child or ChildId("", found.message)
-            event = about, found.reason, version
+            about = warning.child or ChildId("", warning.message)
+            event = about, warning.reason, version
             if not current.state.ledger.may_tell(event, current.now):
                 continue
-            log.warning("problem", reason=found.reason, told=note)
+            log.warning("problem", reason=warning.reason, told=note)
             self._meter.logged()
             if source is not None and not await self._publish(current, notice, version):
                 current.state.ledger.untell(event)

@@ -36,7 +36,7 @@ class Allowance:
         self._left = self._burst
         self._since: float | None = None
 
-    def take(self) -> bool:
+    def take_event(self) -> bool:
         """Return whether one more may be published; if so, count it."""
         now = self._clock.monotonic()
         passed = 0.0 if self._since is None else max(0.0, now - self._since)
@@ -51,7 +51,7 @@ class Allowance:
 class Limits:
     """How many Events one process may publish: Normal ones in all, Warnings in each namespace.
 
-    Those beyond that are left out. What happens in one namespace takes no Warning from the others.
+    Those beyond that are left out. Warnings of one namespace take none from the others.
     """
 
     def __init__(self, clock: Clock, *, normal: int = BURST) -> None:
@@ -62,7 +62,7 @@ class Limits:
 
     def take_normal(self) -> bool:
         """Return whether one more Normal Event may be published; if so, count it."""
-        return self._normal.take()
+        return self._normal.take_event()
 
     def take_warning(self, namespace: str) -> bool:
         """Return whether one more Warning may be published about this namespace; if so, count it.
@@ -73,7 +73,7 @@ class Limits:
         self._warnings[namespace] = share
         if len(self._warnings) > NAMESPACES:
             self._warnings.popitem(last=False)
-        return share.take()
+        return share.take_event()
 
 
 class Recorder:
@@ -91,7 +91,7 @@ class Recorder:
         limits: Limits | None = None,
         reporter: str = CONTROLLER_LABEL,
     ) -> None:
-        """Publish under a field manager; `reporter` is what Events name as the controller."""
+        """Publish under a field manager; Events name `reporter` as their controller."""
         self._reporter = reporter
         self._limits = limits or Limits(clock, normal=0)
         self._cluster = cluster
@@ -163,7 +163,7 @@ class Recorder:
 
 
 def _note(text: str) -> str:
-    """Return a text as kubectl may show it: what is not printable is escaped, and the end cut."""
+    """Return a text as kubectl may show it: unprintable characters escaped, and the end cut."""
     return printable(text, LONGEST_NOTE).encode()[:LONGEST_NOTE].decode(errors="ignore")
 
 

@@ -1,4 +1,4 @@
-"""Source warnings: what is wrong with the children of a Namespace, and which source is told."""
+"""Source warnings: the problems of children of a Namespace, and the source of each."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class SourceWarning(NamedTuple):
-    """Something that is wrong: with a child, or without one with the resource or a source.
+    """A problem of a child, or without one of the resource or a source.
 
-    `source` is the object that is told. Without one, only the log and a metric have it.
+    `source` is the object that gets the Event. Without one, only the log and a metric have it.
     """
 
     reason: str
@@ -36,9 +36,9 @@ class SourceWarning(NamedTuple):
 def source_warnings(
     observation: Observation, problems: Iterable[Problem], program: str
 ) -> Iterator[SourceWarning]:
-    """Yield what a pass found, at most one for each child and reason.
+    """Yield the problems of a pass, at most one for each child and reason.
 
-    A child that waits for its deletion is not wrong.
+    A child that waits for its deletion is no problem.
     """
     sources = {
         ChildId(child.kind.api.kind, child.name): child.source
@@ -46,16 +46,16 @@ def source_warnings(
         if isinstance(child, Apply)
     }
     seen = set[tuple[ChildId, str]]()
-    for found in _found(observation, problems, program):
-        child = found.child
+    for warning in _all_warnings(observation, problems, program):
+        child = warning.child
         if child is None:
-            yield found
-        elif (child, found.reason) not in seen:
-            seen.add((child, found.reason))
-            yield found._replace(source=sources.get(child))
+            yield warning
+        elif (child, warning.reason) not in seen:
+            seen.add((child, warning.reason))
+            yield warning._replace(source=sources.get(child))
 
 
-def _found(
+def _all_warnings(
     observation: Observation, problems: Iterable[Problem], program: str
 ) -> Iterator[SourceWarning]:
     desired, plan = observation.desired, observation.plan

@@ -31,7 +31,7 @@ class Applied(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
     `settled`: nothing is left to do about the object, though the server may have rewritten leaves.
-    `admitted` is a digest of how it respelled the whole.
+    `admitted` is a digest of the object as the server respelled it.
     """
 
     obj: Object
@@ -47,7 +47,7 @@ class Applier:
     def __init__(self, cluster: ObjectApi, field_manager: str, meter: Meter | None = None) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
-        self._meter = meter or Meters().of(field_manager)
+        self._meter = meter or Meters().of_controller(field_manager)
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
         """Apply a child or a status: create-only, or with the uid or version; return the response.
@@ -73,7 +73,7 @@ class Applier:
         return replace(applied, action=action)
 
     def _count(self, write: Write, action: str) -> None:
-        """Count a write of a child; the metric leaves out what a resource says."""
+        """Count a write of a child; the metric leaves out statuses."""
         if not write.is_status:
             self._meter.wrote(action)
 
@@ -102,7 +102,7 @@ class Applier:
         )
 
     async def take_over(self, ref: ObjectRef, live: Object, places: Iterable[FieldPath]) -> Object:
-        """Apply what we hold of exactly this version, and these fields too; return the object.
+        """Apply the fields that we hold in exactly this version, and these; return the object.
 
         No value changes, and nothing is forced. Raises KubeError.
         """
@@ -131,20 +131,20 @@ class Applier:
         """Delete exactly the observed object; return False if it is gone. Raises KubeError."""
         ref = deletion.ref
         with withholding(ref.api):
-            found = await self._cluster.delete(
+            is_deleted = await self._cluster.delete(
                 ref.api, ref.name, ref.namespace, uid=ref.uid, version=deletion.version
             )
-        if found:
+        if is_deleted:
             self._meter.wrote("deleted")
-        return found
+        return is_deleted
 
     async def find(self, ref: ObjectRef) -> Object | None:
         """Return an object by name, or None; it needs only the right to list. Raises KubeError."""
         fields = f"metadata.name={ref.name}"
-        found = await self._cluster.list(ref.api, ref.namespace, fields=fields, page=1)
-        return next(iter(found.items), None)
+        listing = await self._cluster.list(ref.api, ref.namespace, fields=fields, page=1)
+        return next(iter(listing.items), None)
 
-    async def read(self, ref: ObjectRef) -> Object | None:
+    async def read_object(self, ref: ObjectRef) -> Object | None:
         """Return an object read by name, or None. Raises KubeError."""
         return await self._cluster.read(ref.api, ref.name, ref.namespace)
 

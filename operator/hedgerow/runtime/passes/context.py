@@ -1,4 +1,4 @@
-"""Context: what the passes of one controller share."""
+"""Context: the parts that the passes of one controller share."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class PassContext(Struct, frozen=True, kw_only=True):
-    """What the passes of one controller share; nothing in it is about one resource.
+    """The parts that the passes of one controller share; none of them is about one resource.
 
-    `looked` is told at each look: what has changed until then needs no other pass. `has_changed`
-    returns whether anything has changed since.
+    `on_observed` is called when a pass observes a resource: changes until then need no other pass.
+    `has_changed` returns whether a cached object of it has changed since.
     """
 
     planner: ResourcePlanner
@@ -34,7 +34,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     meter: Meter
     slow_compose: SlowCompose
     intake: CacheIntake
-    looked: Callable[[Key], object]
+    on_observed: Callable[[Key], object]
     has_changed: Callable[[Key], bool]
 
     @property

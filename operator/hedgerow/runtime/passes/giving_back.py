@@ -24,16 +24,16 @@ class GivingBack(Pass):
     """One pass over the objects with a key to which nothing is to be contributed any more."""
 
     async def observe(self) -> Observation | None:
-        """Return what is cached now, with the plan of it; None if nothing is to be given back."""
+        """Return the abandoned objects with their plan; None if there are none."""
         abandoned = self.context.planner.abandoned(self.key)
-        found = [(target, await self._whole(target, obj)) for target, obj in abandoned]
-        there = [(target, obj) for target, obj in found if obj is not None]
+        whole = [(target, await self._whole(target, obj)) for target, obj in abandoned]
+        there = [(target, obj) for target, obj in whole if obj is not None]
         return self.context.planner.given_back(self.key, self.state, there) if there else None
 
-    async def decide(self, found: Observation) -> tuple[Write | Deletion, ...]:
+    async def decide(self, observation: Observation) -> tuple[Write | Deletion, ...]:
         """Return the next steps."""
-        self.observation = found
-        self.state.ledger.keep(found.plan.requests)
+        self.observation = observation
+        self.state.ledger.keep(observation.plan.requests)
         return self._next_steps()
 
     async def report(self) -> Outcome:
@@ -45,5 +45,5 @@ class GivingBack(Pass):
         if excess_of(obj) is None:
             return obj
         ref = ref_of(target.kind.api, obj)
-        found = await self.context.applier.read(ref)
-        return found if metadata(found or {}).get("uid") == ref.uid else None
+        whole = await self.context.applier.read_object(ref)
+        return whole if metadata(whole or {}).get("uid") == ref.uid else None

@@ -56,18 +56,18 @@ if TYPE_CHECKING:
 
 MISREAD = "InvalidAnnotation"
 ROOM_AGAIN = timedelta(seconds=60)
-"""Time until the next check whether there is room for what was left out of the caches."""
+"""Time until the next check whether there is room for objects left out of the caches."""
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What the caches hold at one time of a resource, and what was declared and planned from it."""
+    """The cached objects of a resource at one time, and the declaration and plan from them."""
 
     live: Object
     plan_input: PlanInput
     observed: Observed
-    """What compose gets besides the resource."""
+    """The second argument of compose, after the resource."""
     hindrance: Problem | None
-    """What is wrong with the annotations `yield` and `claim`."""
+    """The problem of the annotations `yield` and `claim`, if any."""
     unwatched: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, "Object"])
     """The objects that no watch shows and that name this resource as their owner."""
     resource: Resource | None = None
@@ -80,21 +80,21 @@ class Observation(Struct, frozen=True, kw_only=True):
     It is not if the resource is invalid or only a part of it is cached, or if compose failed.
     """
     failure: Exception | None = None
-    """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
+    """The error of compose, or of its result: the pass ends with it, once it is reported."""
     compose_seconds: float = 0.0
     """The time that compose blocked the event loop."""
 
     @property
     def composed_status(self) -> Status | None:
-        """The status that compose returned; None if what is declared is not known."""
+        """The status that compose returned; None if the declaration is not known."""
         return self.desired.status if self.has_declaration else None
 
     def has_same_content(self, other: Observation) -> bool:
-        """Return whether a plan for the same declaration would be the same as from another look."""
-        one, two = self.plan_input, other.plan_input
+        """Return whether the same declaration would get the same plan from both observations."""
+        mine, others = self.plan_input, other.plan_input
         return (
-            one.content_versions == two.content_versions
-            and (one.policy, self.hindrance) == (two.policy, other.hindrance)
+            mine.content_versions == others.content_versions
+            and (mine.policy, self.hindrance) == (others.policy, other.hindrance)
             and not (self.unwatched or other.unwatched or size_problems(self))
         )
 
@@ -104,9 +104,9 @@ class Observation(Struct, frozen=True, kw_only=True):
         failure: Exception | None = None,
         again: timedelta | None = None,
     ) -> Observation:
-        """Return a copy with these problems in the place of what compose returned.
+        """Return a copy with these problems in the place of the declaration.
 
-        The fields of the status stay as they are. `again` is the time until the next look.
+        The fields of the status stay as they are. `again` is the time until the next observation.
         """
         status = kept(self.live, self.plan_input.field_manager)
         return replace(
@@ -119,7 +119,7 @@ class Observation(Struct, frozen=True, kw_only=True):
 
 
 class PassTimes(Struct, frozen=True):
-    """What the clocks show when a pass begins: our own, and the API server's if that is known."""
+    """The times when a pass begins: by our own clock, and by the API server's if it is known."""
 
     own: datetime
     server: datetime | None
@@ -160,26 +160,26 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return None if state.namespace_terminating else live
 
     def is_unread(self, child: ObjectRef) -> bool:
-        """Return whether nothing is done to a child, as its kind is not shown."""
+        """Return whether a child is left alone, since the API server does not show its kind."""
         refused = self.cache.refused(child.namespace)
-        return any(one.relation is None and one.api == child.api for one in refused)
+        return any(source.relation is None and source.api == child.api for source in refused)
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
         return self.installation.is_labelled(child, self.controller.name)
 
     def times(self) -> PassTimes:
-        """Return what both clocks show."""
+        """Return the times that both clocks show."""
         return PassTimes(self.clock.now(), self.server_time())
 
-    async def observe(self, key: Key, state: ResourceState) -> Observation | None:
-        """Return the plan from what is cached now; None if nothing may be written."""
+    async def observe_and_plan(self, key: Key, state: ResourceState) -> Observation | None:
+        """Return an observation with its plan; None if nothing may be written."""
         while True:
             permission = await self.claim_permission(key)
-            found = self.look(key, state, permission=permission)
-            if found is None:
+            observation = self.observe(key, state, permission=permission)
+            if observation is None:
                 return None
-            if (planned := await self.decide(found, state)) is not None:
+            if (planned := await self.decide(observation, state)) is not None:
                 return planned
 
     async def claim_permission(self, key: Key) -> Permission | None:
@@ -188,7 +188,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         has_claim = live is not None and annotation(live, CLAIM)
         return await self.permission(self.controller.home(key)) if has_claim else None
 
-    def look(
+    def observe(
         self,
         key: Key,
         state: ResourceState,
@@ -198,11 +198,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         times: PassTimes | None = None,
         unwatched: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
-        """Return what is cached now, without a plan; None if nothing may be written, or not yet.
+        """Return the objects cached now, unplanned; None if nothing may be written, or not yet.
 
         `permission` is that for claims; without one, a resource that has some waits. `failed` are
         the children that this pass could not write. `times` are those at which the pass began,
-        which compose gets: so a time in a declaration is the same at each look. `unwatched` are the
+        which compose gets: so a time in a declaration stays the same in a pass. `unwatched` are the
         children that no watch shows.
         """
         live = self.writable(key, state)
@@ -231,18 +231,18 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     async def decide(
         self,
-        found: Observation,
+        cached: Observation,
         state: ResourceState,
         composed: Callable[[float], None] = lambda _: None,
         is_outdated: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
-        """Return a look with what it declares and the plan of it; None if it is out of date.
+        """Return the observation with its declaration and plan; None if it is out of date.
 
         `composed` is called with the seconds for which compose blocked the event loop. Between two
         children, other work has its turn; `is_outdated` is asked after it.
         """
         refused = state.ledger.refused
-        observation = await in_turns(self._planned(found), self.clock, is_outdated)
+        observation = await in_turns(self._planned(cached), self.clock, is_outdated)
         if observation is None:
             return None
         composed(observation.compose_seconds)
@@ -261,9 +261,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """
         live = self.cache.resource(key)
         is_gone = live is None or is_terminating(live)
-        found = [*self.cache.astray(key), *(self.cache.contributable(key) if is_gone else ())]
+        objects = [*self.cache.astray(key), *(self.cache.contributable(key) if is_gone else ())]
         by_kind = {target.kind: target for target in self.controller.contributes}
-        return [(by_kind[kind], obj) for kind, obj in found if not is_terminating(obj)]
+        return [(by_kind[kind], obj) for kind, obj in objects if not is_terminating(obj)]
 
     def given_back(
         self, key: Key, state: ResourceState, abandoned: Sequence[tuple[ContributesTo, Object]]
@@ -283,7 +283,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
 
     def compose(self, observation: Observation) -> Desired:
-        """Return what compose declares from a look. Raises whatever it raises."""
+        """Return the declaration that compose makes from an observation. Raises its errors."""
         resource = observation.resource or read(self.controller.resource, observation.live)
         desired = self.controller.compose(resource, observation.observed)
         return checked(desired, self.controller, observation.plan_input.owner)
@@ -353,22 +353,26 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return plan_input, observed
 
     def _unwatched(
-        self, found: Mapping[ChildId, Object], uid: str
+        self, objects: Mapping[ChildId, Object], uid: str
     ) -> list[tuple[type[View], Object]]:
         """Return those of the objects that the resource with this uid controls, by kind."""
         kinds = {kind.api.kind: kind for kind in self.controller.owns}
-        ours = (target for target, obj in found.items() if controller_of(obj).get("uid") == uid)
-        return [(kinds[target.kind], found[target]) for target in ours]
+        ours = (target for target, obj in objects.items() if controller_of(obj).get("uid") == uid)
+        return [(kinds[target.kind], objects[target]) for target in ours]
 
     def _planned(self, cached: Observation) -> Generator[None, None, Observation]:
-        """Return what is declared and planned, child by child; it changes nothing."""
+        """Return the observation with its declaration and plan; it changes nothing.
+
+        It yields after each child, for `in_turns`.
+        """
         live, hindrance = cached.live, cached.hindrance
         controller = self.controller
         problems = size_problems(cached)
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(cached) else None
         unread = self.cache.refused(cached.observed.answers.namespace)
-        # What compose does not see, it would take for absent.
-        problems += [problem(one) for one in unread if one.relation or one.contributes_to]
+        # Compose would take an object for absent that it does not see.
+        hidden = (source for source in unread if source.relation or source.contributes_to)
+        problems += map(problem, hidden)
         resource: Resource | None = None
         if not problems:
             try:
@@ -404,7 +408,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
 
     def _composed(self, observation: Observation) -> tuple[Exception | None, Desired]:
-        """Return what compose raised, or what it declares."""
+        """Return the error of compose, or its declaration."""
         try:
             return None, self.compose(observation)
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
@@ -412,21 +416,21 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def _name_conflicts(self, desired: Desired, observation: Observation) -> dict[ChildId, Object]:
         """Return the known objects that have the names of desired children, whoever owns them."""
-        found: dict[ChildId, Object] = {}
+        namesakes: dict[ChildId, Object] = {}
         namespace = observation.observed.answers.namespace
         for child in desired.children:
             target = ChildId(child.kind.api.kind, child.name)
             store = self.cache.child_store(target.kind, namespace)
             obj = store.peek(Key(namespace, child.name)) or observation.unwatched.get(target)
             if obj is not None:
-                found[target] = obj
-        return found
+                namesakes[target] = obj
+        return namesakes
 
 
 def _field_policy(
     live: Object, namespace: str, permission: Permission | None
 ) -> tuple[FieldPolicy | None, Problem | None]:
-    """Return what the annotations yield and claim, and a problem if there is one.
+    """Return the field policy of the annotations, and their problem if there is one.
 
     The problem: the annotations cannot be read, or the namespace does not allow claims; claims
     are ignored then. The policy is None while it is unknown whether the namespace allows them.

@@ -1,4 +1,4 @@
-"""Reads: what one pass reads by name, because no watch shows it."""
+"""Reads: the objects that one pass reads by name, because no watch shows them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
 UNREADABLE = Forbidden, Missing, Undecodable
-"""What is raised without the right to read, if the kind is absent, or if the object cannot be
-decoded: what is known is kept."""
+"""The errors of a read without the right to it, of an absent kind, and of an object that cannot be
+decoded: what is known of the object is kept."""
 
 
 class Reads:
@@ -43,8 +43,8 @@ class Reads:
         self._number[target] += 1
         return self._number[target] <= MOST_READS
 
-    async def begin(self) -> None:
-        """Read what the caches lack before the first look of a pass. Raises KubeError."""
+    async def read_uncached(self) -> None:
+        """Read the objects that the caches lack, before a pass observes. Raises KubeError."""
         await self._unanswered()
         await self._taken_names()
         await self._left_out()
@@ -54,24 +54,24 @@ class Reads:
         if not self._context.intake.is_owned_kind(ref):
             return await self._watched(ref)
         state, child = self._state, ChildId(ref.api.kind, ref.name)
-        found = await self._named(ref)
+        obj = await self._named(ref)
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
-        ours = found is not None and self._key in owner_key(self._context.controller, found)
-        taken = found is not None and not ours
+        ours = obj is not None and self._key in owner_key(self._context.controller, obj)
+        taken = obj is not None and not ours
         if taken:
             state.ledger.take(child, self._context.clock.now())
         elif state.ledger.entry(child).state is EntryState.TAKEN:
             state.ledger.clear(child)
-        state.ledger.reads_names |= found is not None
-        return found
+        state.ledger.reads_names |= obj is not None
+        return obj
 
     async def read_kept_children(self, observation: Observation) -> bool:
-        """Read what is to be kept and is not observed, once in a pass; return whether it is there.
+        """Read each kept child that the caches lack, once in a pass; return if one is or was there.
 
         A child that has lost our label looks deleted to the watch. One that has lost its owner
         reference as well is a stray: it is never written.
         """
-        plan_input, state, has_found = observation.plan_input, self._state, False
+        plan_input, state, is_news = observation.plan_input, self._state, False
         kept = [child for child in observation.desired.children if isinstance(child, Keep)]
         named = {ChildId(child.kind.api.kind, child.name) for child in kept} - {*plan_input.live}
         state.strays = {target: obj for target, obj in state.strays.items() if target in named}
@@ -82,14 +82,14 @@ class Reads:
             self._looked_for.add(target)
             ref = plan_input.ref(child.kind.api, child.name)
             try:
-                found = await self._named(ref)
+                obj = await self._named(ref)
             except UNREADABLE:
                 continue
             before = state.strays.pop(target, None)
-            if found is not None and not self._is_owned(found):
-                state.strays[target] = child.kind(found)
-            has_found |= found is not None or before is not None
-        return has_found
+            if obj is not None and not self._is_owned(obj):
+                state.strays[target] = child.kind(obj)
+            is_news |= obj is not None or before is not None
+        return is_news
 
     def _is_owned(self, child: Object) -> bool:
         return controller_of(child).get("uid") == self._state.uid
@@ -101,15 +101,15 @@ class Reads:
         resource of no change that is cached already. Raises KubeError.
         """
         before = self._context.intake.cached(ref)
-        found = await self._context.applier.read(ref)
-        if found is not None:
-            owner = owner_key(self._context.controller, found)
+        obj = await self._context.applier.read_object(ref)
+        if obj is not None:
+            owner = owner_key(self._context.controller, obj)
             if not owner or self._key in owner:
-                self._context.intake.absorb(ref, found, before)
-            self.note(ref, found)
-            return found
+                self._context.intake.absorb(ref, obj, before)
+            self.note(ref, obj)
+            return obj
         self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)
-        self._context.intake.forget(ref, ref.uid)
+        self._context.intake.forget_object(ref, ref.uid)
         return None
 
     async def deleted(self, ref: ObjectRef) -> None:
@@ -121,12 +121,12 @@ class Reads:
     async def _watched(self, ref: ObjectRef) -> Object | None:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
         before = self._context.intake.cached(ref)
-        found = await self._context.applier.read(ref)
-        if found is not None:
-            self._context.intake.absorb(ref, found, before)
+        obj = await self._context.applier.read_object(ref)
+        if obj is not None:
+            self._context.intake.absorb(ref, obj, before)
         elif ref.uid:
-            self._context.intake.forget(ref, ref.uid)
-        return found
+            self._context.intake.forget_object(ref, ref.uid)
+        return obj
 
     async def _unanswered(self) -> None:
         """Read the children whose creation got no response: the watch may not show them yet.
@@ -159,9 +159,9 @@ class Reads:
         """Read and cache the objects that were left out, and for which there is room again."""
         for kind, obj in self._context.cache.to_read_again(self._key):
             ref = ref_of(kind.api, obj)
-            found = await self._context.applier.find(ref)
-            if found is not None:
-                self._context.intake.store(ref).adopt(found)
+            whole = await self._context.applier.find(ref)
+            if whole is not None:
+                self._context.intake.store(ref).adopt(whole)
 
     def note(self, ref: ObjectRef, obj: Object) -> None:
         """Take in a newer version of an object that no watch shows as ours."""
@@ -170,5 +170,5 @@ class Reads:
         if not self._context.intake.is_owned_kind(ref) or planner.is_watched(obj):
             return
         if self._key in owner_key(planner.controller, obj):
-            found, manager = excess(obj, encode(obj)), self._context.applier.field_manager
-            self.unwatched[target] = stub(obj, found, manager) if found else obj
+            too_large, manager = excess(obj, encode(obj)), self._context.applier.field_manager
+            self.unwatched[target] = stub(obj, too_large, manager) if too_large else obj

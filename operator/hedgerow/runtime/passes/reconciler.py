@@ -1,4 +1,4 @@
-"""Reconciler: the passes over the resources of one controller, and what outlives a pass."""
+"""Reconciler: the passes over the resources of one controller, and their memory between passes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reconciler:
-    """The passes of one controller, and what is remembered of each resource between them."""
+    """The passes of one controller, and the state of each resource between them."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class Reconciler:
         publisher: EventPublisher,
         meter: Meter | None = None,
         *,
-        looked: Callable[[Key], object] = lambda _: None,
+        on_observed: Callable[[Key], object] = lambda _: None,
         has_changed: Callable[[Key], bool] = lambda _: False,
         on_restored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Share with all passes what `PassContext` has.
+        """Make the `PassContext` of all passes.
 
-        `looked` and `has_changed` are as there. `on_restored` is called when an answer is older
-        than what was cached before the request.
+        `on_observed` and `has_changed` are as there. `on_restored` is called when an answer is
+        older than the object that was cached before the request.
         """
-        meter = meter or Meters().of(planner.controller.name)
+        meter = meter or Meters().of_controller(planner.controller.name)
         self.context = PassContext(
             planner=planner,
             applier=applier,
@@ -56,12 +56,12 @@ class Reconciler:
             meter=meter,
             slow_compose=SlowCompose(planner.clock, meter),
             intake=CacheIntake(planner, on_restored),
-            looked=looked,
+            on_observed=on_observed,
             has_changed=has_changed,
         )
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}
-        """Of resources that are gone: what of their contributions could not be given back yet."""
+        """Of resources that are gone: the state of passes that could not give back all yet."""
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -84,7 +84,7 @@ class Reconciler:
         self.context.publisher.begin_anew()
 
     async def _give_back(self, key: Key) -> Outcome:
-        """Give back what earlier resources with this key contributed; mostly that is nothing."""
+        """Give back contributions of earlier resources with this key; mostly there are none."""
         if not self.context.controller.contributes:
             return Outcome()
         state = self._gone.pop(key, None) or ResourceState("")
@@ -119,6 +119,6 @@ class Reconciler:
         uid = metadata(live)["uid"]
         state = self.states.get(key)
         if state is None or state.uid != uid:
-            state = ResourceState.of(uid, reader_of(self.context.controller)(live))
+            state = ResourceState.from_status(uid, reader_of(self.context.controller)(live))
             self.states[key] = state
         return state

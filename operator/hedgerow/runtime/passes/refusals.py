@@ -1,4 +1,4 @@
-"""Refusals: what follows when the API server refuses a request, and when it is sent again.
+"""Refusals: the reaction to each refusal of the API server, and when the request is sent again.
 
 A refused request is tried again: the object is read again, or the request waits for a backoff of
 at most some minutes. It does not wait until "something changes", because a full quota, a broken
@@ -60,7 +60,7 @@ class RefusalKind(Enum):
 
 
 class Reaction(Enum):
-    """What follows a refusal."""
+    """The reaction to a refusal."""
 
     REREAD = "read the object; if it is not as cached, plan again at once, else wait"
     BACK_OFF = "wait, while the rest of the pass goes on"
@@ -69,7 +69,7 @@ class Reaction(Enum):
 
 
 class RefusalRule(Struct, frozen=True):
-    """What follows a refusal, and what a user sees of it.
+    """The reaction to a refusal, and the condition that shows it to the user.
 
     `reason` is that of the resource's `Ready` condition, and of `Stalled` if waiting may not help.
     Without a reason the refusal is only logged and counted.
@@ -136,7 +136,7 @@ def kind_of(error: KubeError) -> RefusalKind:
 
 
 def rule(request: RequestKind, error: KubeError) -> RefusalRule:
-    """Return what follows when a request is refused with this error."""
+    """Return the rule for a request that was refused with this error."""
     return TABLE[kind_of(error)][request]
 
 
@@ -154,8 +154,8 @@ def record(
 ) -> LedgerEntry:
     """Note a refusal and return the entry; count it, and log one in a row as a warning.
 
-    `target` is that of the ledger, if it is not what is written to. `blocked` are the fields for
-    which the write was refused.
+    `target` is its key in the ledger, if that is not the written object. `blocked` are the fields
+    for which the write was refused.
     """
     kind, now = kind_of(error), clock.now()
     meter.refused(request.value, kind.value)

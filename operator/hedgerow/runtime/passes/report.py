@@ -1,8 +1,8 @@
-"""Report: the end of a pass: the resource says what was found.
+"""Report: the end of a pass: the resource reports its contested fields and problems.
 
-A custom resource says it in its status, a built-in one in an annotation. A Namespace says nothing:
-Events on the sources of its children do. What is said is one more write, made once no other one is
-due.
+A custom resource has them in its status, a built-in one in an annotation. Nothing is written to a
+Namespace: Events on the sources of its children report them. The report is one more write, made
+once no other one is due.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ if TYPE_CHECKING:
 
 
 async def report(current: Pass) -> Outcome | None:
-    """Have the resource say what the pass found, in a write and in Events; return the outcome.
+    """Write the report, send Events, and return the outcome of the pass.
 
-    Return None if the pass is to look again: the write is to be made shorter, or its answer does
-    not settle it, or compose has waited for it. Raises KubeError.
+    Return None if the pass is to observe again: the report must be shorter, or the answer does not
+    settle it, or compose has waited for it. Raises KubeError.
     """
     if current.controller.is_for_namespaces:
         return await _on_sources(current)
     publisher, ledger = current.context.publisher, current.state.ledger
     problems, rewritten = current.all_problems(), by_admission(current.observation.plan.rewritten)
-    found = _wanted(current, problems, rewritten)
-    current.context.meter.contest(current.key, (field.manager or "" for field in found.contested))
+    wanted = _wanted(current, problems, rewritten)
+    current.context.meter.contest(current.key, (field.manager or "" for field in wanted.contested))
     current.context.meter.miss(current.key, current.observation.composed_status)
-    if found.is_news:
-        await publisher.publish_warnings(current, found, problems, rewritten)
-    write = found.write if current.is_writable else None
-    if found.entry is not None:
-        ledger.entries[STATUS] = found.entry
+    if wanted.is_news:
+        await publisher.publish_warnings(current, wanted, problems, rewritten)
+    write = wanted.write if current.is_writable else None
+    if wanted.entry is not None:
+        ledger.entries[STATUS] = wanted.entry
     elif write is None:
         ledger.clear(STATUS)
     elif not any(ledger.waits(write, current.now, target) for target in (write.id, STATUS)):
-        return await _write(current, write, found)
-    if not (found.is_news and current.controller.is_custom):
-        await _stored(current, found)
+        return await _write(current, write, wanted)
+    if not (wanted.is_news and current.controller.is_custom):
+        await _stored(current, wanted)
     return current.outcome(*([write.id] if write else []))
 
 
 def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> StatusReport:
     observation, controller = current.observation, current.controller
     plan_input, desired = observation.plan_input, observation.desired
-    found = plan_input, observation.live, desired.status or Status(), observation.plan, problems
+    arguments = plan_input, observation.live, desired.status or Status(), observation.plan, problems
     if controller.is_custom:
         shortened = current.state.ledger.shortened
-        return statuses.report(*found, rewritten=rewritten, shortened=shortened)
+        return statuses.report(*arguments, rewritten=rewritten, shortened=shortened)
     is_known = observation.has_declaration
     contributions = (
         contributions_of(plan_input, desired, controller.contributed) if is_known else None
     )
-    return statuses.annotation_report(*found, rewritten=rewritten, contributions=contributions)
+    return statuses.annotation_report(*arguments, rewritten=rewritten, contributions=contributions)
 
 
-async def _write(current: Pass, write: Write, found: StatusReport) -> Outcome | None:
+async def _write(current: Pass, write: Write, wanted: StatusReport) -> Outcome | None:
     ledger = current.state.ledger
     try:
         is_settled = await Writer(current).write(write)
@@ -85,13 +85,13 @@ async def _write(current: Pass, write: Write, found: StatusReport) -> Outcome | 
     else:
         ledger.clear(STATUS)
     if is_settled and await current.is_done():
-        await _stored(current, found)
+        await _stored(current, wanted)
         return current.outcome()
     return None
 
 
 async def _refused(current: Pass, write: Write, error: KubeError) -> None:
-    """Delay what was refused. Raises the error if it ends the pass.
+    """Delay the next attempt of a refused report. Raises the error if it ends the pass.
 
     No condition follows: the status would report itself.
     """
@@ -112,27 +112,27 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
         await current.context.publisher.publish_status_refused(current, error)
 
 
-async def _stored(current: Pass, found: StatusReport) -> None:
-    """Do what follows once the resource says all: what it says is the memory of it."""
+async def _stored(current: Pass, stored: StatusReport) -> None:
+    """Send the other Events, and forget the children that the stored status has recorded."""
     owner, publisher = str(current.observation.plan_input.owner), current.context.publisher
     await publisher.publish_created(current)
     if not current.controller.is_custom:
         await publisher.publish_normal(current)
     elif current.observation.has_declaration and not any(
-        field.object == owner for field in found.contested
+        field.object == owner for field in stored.contested
     ):
         # If the status is contested, or could not record them, only this remembers them.
         current.state.created_once.clear()
 
 
 async def _on_sources(current: Pass) -> Outcome:
-    """Log, count and publish what the pass found; nothing is written to a Namespace."""
+    """Log, count and publish the problems of a pass; nothing is written to a Namespace."""
     observation, publisher = current.observation, current.context.publisher
     contested = observation.plan.contested
     current.context.meter.contest(current.key, (field.manager or "" for field in contested))
     program = current.context.planner.installation.program
-    found = source_warnings(observation, current.all_problems(), program)
-    await publisher.publish_source_warnings(current, found)
+    warnings = source_warnings(observation, current.all_problems(), program)
+    await publisher.publish_source_warnings(current, warnings)
     await publisher.publish_created(current)
     await publisher.publish_normal(current)
     return current.outcome()

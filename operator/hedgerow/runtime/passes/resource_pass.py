@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from hedgerow.runtime.passes.state import ResourceState
     from hedgerow_schemas.base import Resource
 
-MOST_LOOKS = 128
-"""The most looks of one pass; it goes on after a backoff, lest it has no end."""
+MOST_OBSERVATIONS = 128
+"""The most observations of one pass; it goes on after a backoff, lest it has no end."""
 
 MOST_DROPPED = 8
-"""The most plans of one pass that are dropped because something has changed meanwhile.
+"""The most plans of one pass that are dropped because a cached object has changed meanwhile.
 
 The next one is carried out, lest children that change all the time keep all others from being
-written: what has changed since has another pass, as after any write.
+written: a change after that has another pass, as after any write.
 """
 
 
@@ -55,7 +55,7 @@ class Outcome(Struct, frozen=True):
 
     The earlier of the two counts. `refused`: a request that was refused, now or before, still waits
     for a backoff of its own, which `requeue_after` includes. `is_requested`: the controller asked
-    for that time. `failure`: what is wrong with compose or what it returned; the resource says so.
+    for that time. `failure`: the error of compose, or of its result; the resource reports it.
     """
 
     retry: bool = False
@@ -65,7 +65,7 @@ class Outcome(Struct, frozen=True):
     failure: Exception | None = None
 
     def combined(self, other: Outcome) -> Outcome:
-        """Return what follows from this pass and another one over the same key."""
+        """Return the outcome of this pass and another one over the same key together."""
         again = soonest(self.requeue_after, other.requeue_after)
         return replace(
             self,
@@ -77,10 +77,10 @@ class Outcome(Struct, frozen=True):
 
 
 class Pass:
-    """One pass over the resource with this key, and all that is known only while it runs."""
+    """One pass over the resource with this key, and its memory until it ends."""
 
     observation: Observation
-    """What the caches held last, what compose declared from it, and the plan; see `plan`."""
+    """The last observation, with its declaration and plan; see `decide`."""
 
     def __init__(self, context: PassContext, key: Key, state: ResourceState) -> None:
         self.context = context
@@ -88,7 +88,7 @@ class Pass:
         self.state = state
         self.times = context.planner.times()
         self.failed: set[ChildId] = set()
-        """The targets that this pass leaves: refused, or of a kind that is not shown."""
+        """The targets that this pass leaves alone: refused, or of a kind that is not shown."""
         self.taken_over: set[ChildId] = set()
         """The children of which fields without holder were taken over; see `Writer`."""
         self.reads = Reads(context, key, state)
@@ -102,12 +102,12 @@ class Pass:
         Raises KubeError if the server cannot be reached or asks us to wait, or if the namespace is
         being deleted or is gone.
         """
-        await self.reads.begin()
-        for _ in range(MOST_LOOKS):
-            found = await self.observe()
-            if found is None:
+        await self.reads.read_uncached()
+        for _ in range(MOST_OBSERVATIONS):
+            observation = await self.observe()
+            if observation is None:
                 return None
-            steps = await self.decide(found)
+            steps = await self.decide(observation)
             if steps is None:
                 continue
             if steps:
@@ -117,17 +117,17 @@ class Pass:
         return Outcome(retry=True)
 
     async def observe(self) -> Observation | None:
-        """Return what is cached now; None if nothing may be written for the resource, or not yet.
+        """Return the objects cached now; None if nothing may be written, or not yet.
 
-        What has changed until now needs no other pass; but if the resource is gone or was created
-        again, only another one can take that in.
+        Changes until now need no other pass; but if the resource is gone or was created again, only
+        another pass can notice it.
         """
         planner = self.context.planner
         self._permission = await planner.claim_permission(self.key)
         if (live := planner.writable(self.key, self.state)) is not None:
             field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
             self.state.renew(user_generation(self.controller, live) or 0, field_policy)
-        found = planner.look(
+        observation = planner.observe(
             self.key,
             self.state,
             permission=self._permission,
@@ -135,18 +135,18 @@ class Pass:
             times=self.times,
             unwatched=self.reads.unwatched,
         )
-        if found is not None:
-            self.context.looked(self.key)
-        return found
+        if observation is not None:
+            self.context.on_observed(self.key)
+        return observation
 
-    async def decide(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
-        """Plan from what was observed; return the next steps, or None to observe again.
+    async def decide(self, observation: Observation) -> tuple[Write | Deletion, ...] | None:
+        """Plan from an observation; return the next steps, or None to observe again.
 
-        That is for what was cached meanwhile: while other work had its turn, or because a child
-        that is to be kept had to be read.
+        A new observation is needed if the caches changed while other work had its turn, or if a
+        child that is to be kept was read.
         """
         took = self.context.slow_compose.took
-        planned = await self.context.planner.decide(found, self.state, took, self._drops)
+        planned = await self.context.planner.decide(observation, self.state, took, self._drops)
         if planned is None:
             return None
         if await self.reads.read_kept_children(planned):
@@ -155,7 +155,7 @@ class Pass:
         return self._next_steps()
 
     def _drops(self) -> bool:
-        """Return whether a plan is dropped after a turn of other work, to look again."""
+        """Return whether a plan is dropped after a turn of other work, to observe again."""
         if not self.is_writable:
             return True
         is_dropped = self._dropped < MOST_DROPPED and self.context.has_changed(self.key)
@@ -172,9 +172,9 @@ class Pass:
         return next_steps(due)
 
     async def write(self, steps: Sequence[Write | Deletion]) -> None:
-        """Make writes and deletions one after another, for as long as the resource is as it was.
+        """Make writes and deletions one after another, as long as the resource does not change.
 
-        Once it has changed, what is left may not be declared any more.
+        Once it has changed, the steps that are left may not be declared any more.
         """
         version = metadata(self.observation.live).get("resourceVersion")
         for step in steps:
@@ -184,7 +184,7 @@ class Pass:
                 return
 
     async def report(self) -> Outcome | None:
-        """Have the resource say what was found; return None to observe again, after a write.
+        """Report, and return the outcome; return None to observe again, after a write.
 
         A status that was refused because it is too large is made shorter then, too.
         """
@@ -192,30 +192,30 @@ class Pass:
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 
     async def is_done(self) -> bool:
-        """Return whether a look after a write that its answer has settled would find nothing.
+        """Return whether a pass is done after a write that its answer has settled.
 
-        Compose alone is asked again: it may have waited for what was written. Its Events are not
-        sent, as nothing else is to be said.
+        Then another observation would show no difference, and compose declares the same as before;
+        it may have waited for the write. The Events of this second call are not sent.
         """
         before = self.observation
         if before.plan.requests or before.plan.problems or not before.has_declaration:
             return False
-        found = await self.observe()
-        if found is None or not found.has_same_content(before):
+        after = await self.observe()
+        if after is None or not after.has_same_content(before):
             return False
-        if metadata(found.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
+        if metadata(after.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
             return False  # the resource has changed since its status was written
         try:
-            again = self._compose(found)
-        except Exception:  # noqa: BLE001 - the look that follows says what is wrong
+            again = self._compose(after)
+        except Exception:  # noqa: BLE001 - the next observation reports it
             return False
         if _lasting(again) != _lasting(before.desired):
             return False
-        self.observation = replace(before, desired=again, observed=found.observed)
+        self.observation = replace(before, desired=again, observed=after.observed)
         return True
 
     def _compose(self, observation: Observation) -> Desired:
-        """Return what compose declares from a look; a slow one is named. Raises what it raises."""
+        """Return the declaration for an observation; log a slow compose. Raises its errors."""
         began = self.context.clock.monotonic()
         try:
             return self.context.planner.compose(observation)
@@ -229,7 +229,7 @@ class Pass:
 
     @property
     def now(self) -> datetime:
-        """The time of the last look."""
+        """The time of the last observation."""
         return self.observation.plan_input.now
 
     @property
@@ -240,8 +240,9 @@ class Pass:
     def request_problems(self) -> dict[ChildId, Problem]:
         """Return the problems of the plan's writes and deletions, in their order."""
         ledger = self.state.ledger
-        found = {step.id: ledger.problem(step, self.now) for step in self.observation.plan.requests}
-        return {target: problem for target, problem in found.items() if problem}
+        steps = self.observation.plan.requests
+        problems = {step.id: ledger.problem(step, self.now) for step in steps}
+        return {target: problem for target, problem in problems.items() if problem}
 
     def all_problems(self) -> list[Problem]:
         """Return the problems of the writes and deletions, then those of the plan, each once."""
@@ -264,8 +265,8 @@ class Pass:
                 asked = min(asked, CLOCKS_DIFFER)
         refused = ledger.in_state(EntryState.REFUSED)
         again = ledger.due_in({*refused, *waiting, *self.request_problems()}, now)
-        found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
-        # A write that was refused, and is another one since: the pass has looked again meanwhile.
+        next_due = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
+        # A write that was refused, and is another one since: the pass has observed again meanwhile.
         changed = (
             step.id in self.failed
             and not ledger.waits(step, now)
@@ -274,9 +275,9 @@ class Pass:
         )
         return Outcome(
             retry=any(changed),
-            requeue_after=found,
+            requeue_after=next_due,
             refused=bool(refused),
-            is_requested=observation.has_declaration and asked is not None and found == asked,
+            is_requested=observation.has_declaration and asked is not None and next_due == asked,
         )
 
     def _permission_due_in(self) -> timedelta | None:
@@ -293,5 +294,5 @@ def soonest(*waits: timedelta | None) -> timedelta | None:
 
 
 def _lasting(desired: Desired) -> Desired:
-    """Return what is declared, without what a single look brings."""
+    """Return a declaration without its Events and time, which each call of compose may change."""
     return dataclasses.replace(desired, events=(), requeue_after=None)

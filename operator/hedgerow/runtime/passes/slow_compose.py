@@ -1,4 +1,4 @@
-"""Slow compose: names a compose that keeps the event loop from all else."""
+"""Slow compose: logs and measures a compose that blocks the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.metrics import Meter
 
 SLOW: Final = 0.2
-"""Seconds from which a compose is named."""
+"""Seconds from which a compose is logged."""
 SILENCE: Final = 60.0
 """Seconds between two lines about one controller: each of its resources may be slow."""
 WHY: Final = "all other resources wait meanwhile: compose must not wait for a network or sleep"
@@ -28,7 +28,7 @@ class SlowCompose:
         self._unlogged = 0
 
     def took(self, seconds: float) -> None:
-        """Name a call that took so many seconds on the event loop, if that is long."""
+        """Measure and log a call that took so many seconds on the event loop, if that is long."""
         if seconds < SLOW:
             return
         self._meter.blocked(seconds)

@@ -1,4 +1,4 @@
-"""State: what is remembered about a resource besides the caches; losing it costs only requests."""
+"""State: the memory of a resource besides the caches; losing it costs only requests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_ONCE = 64
 
 
 class ResourceState(Struct):
-    """What is known about the resource with this uid.
+    """The memory of the resource with this uid.
 
-    - `ledger`: what was tried, and how it ended.
-    - `basis`: the resource's generation, and what it yielded and claimed, at the last pass.
+    - `ledger`: the writes that were tried, and how each ended.
+    - `basis`: the resource's generation and field policy at the last pass.
     - `namespace_terminating`: its namespace is being deleted, so nothing can be created there.
     - `created_once`: the uids of children created once, not yet recorded in status. If they are
       deleted before that, only this remembers them.
@@ -35,21 +35,21 @@ class ResourceState(Struct):
     strays: dict[ChildId, View] = field(default_factory=dict["ChildId", "View"])
 
     @classmethod
-    def of(cls, uid: str, before: Status) -> ResourceState:
-        """Return a memory that starts with what the resource says: an earlier process said it.
+    def from_status(cls, uid: str, before: Status) -> ResourceState:
+        """Return the memory that a status of an earlier process leaves.
 
-        What it says of taken names and lost labels is of objects that no watch shows.
+        If it reports taken names or lost labels, there are objects that no watch shows.
         """
         taken = any(condition.reason == NAME_TAKEN for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, Ledger(reads_names=taken or unlabelled))
 
     def begun_anew(self) -> ResourceState:
-        """Return a memory of nothing but the children that were created once."""
+        """Return an empty memory, but for the children that were created once."""
         return ResourceState(self.uid, Ledger(reads_names=True), created_once=self.created_once)
 
     def renew(self, generation: int, field_policy: str = "") -> None:
-        """Take in the generation and the field policy; if new, try again what was given up.
+        """Take in the generation and the field policy; if new, retry the writes given up.
 
         Only a user changes these, so this cannot keep a fight with another program going.
         """

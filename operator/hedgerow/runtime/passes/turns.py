@@ -19,7 +19,7 @@ TURN: Final = 0.01
 async def in_turns(
     work: Generator[None, None, T], clock: Clock, is_outdated: Callable[[], bool]
 ) -> T | None:
-    """Return what the work returns; None if it is outdated after the turn of other work."""
+    """Return the result of the work; None if it is outdated after the turn of other work."""
     until = clock.monotonic() + TURN
     while True:
         try:

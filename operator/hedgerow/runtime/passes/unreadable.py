@@ -1,4 +1,4 @@
-"""Unreadable: what a resource says of a kind that the API server does not show."""
+"""Unreadable: the problem that a resource reports of a kind that the API server does not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writer: makes the writes and deletions of one pass, and does what follows from a refusal."""
+"""Writer: makes the writes and deletions of one pass, and reacts to refusals."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class Writer:
         current, context, state = self._pass, self._context, self._state
         # A create that is refused carries the whole child; to read its name does not.
         if write.create and state.ledger.reads_names and current.reads.may_read(write.id):
-            found = await current.reads.child(write.ref)
-            if found is not None:
+            namesake = await current.reads.child(write.ref)
+            if namesake is not None:
                 return False
         plan_input = current.observation.plan_input
         before = current.observation.live if write.is_status else plan_input.live.get(write.child)
         applied = await context.applier.apply(write, before)
         context.intake.absorb(write.ref, applied.obj, before)
         current.reads.note(write.ref, applied.obj)
-        # With yielded fields the next look decides: we may hold one together with its other holder.
+        # With yielded fields the next plan decides: we may hold one together with its other holder.
         is_settled = applied.settled and not plan_input.field_policy.yields
         content = self._content(write, applied.obj)
         state.ledger.carry(write.child, content)
@@ -89,7 +89,7 @@ class Writer:
         return is_settled and bool(content)
 
     def _content(self, write: Write, answer: Object) -> str:
-        """Return what stands for the content of an answer; empty if it is not cached like that."""
+        """Return the content version of an answer; empty if it is not cached in that version."""
         intake, ref = self._context.intake, write.ref
         if not intake.has_cached(ref, answer):
             return ""
@@ -107,7 +107,7 @@ class Writer:
         await self._pass.reads.deleted(deletion.ref)
 
     async def _refused(self, step: Write | Deletion, error: KubeError) -> None:
-        """Do what the table says about a refusal. Raises the error if it ends the pass."""
+        """React to a refusal as the table says. Raises the error if it ends the pass."""
         if isinstance(error, Invalid) and isinstance(step, Write):
             try:
                 if await self._take_over(step, error):
@@ -127,7 +127,7 @@ class Writer:
                 self._state.ledger.unanswered(step.id)
             raise error
         blocked = _blocked(step, error)
-        message = f"{step.ref}{_stays(step)}: {error.message}{_told(blocked)}"
+        message = f"{step.ref}{_stays(step)}: {error.message}{_unchanged(blocked)}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.failed.add(step.id)
         refusals.record(
@@ -144,8 +144,8 @@ class Writer:
     async def _take_over(self, write: Write, refused: Invalid) -> bool:
         """Take over the fields without holder for which a write was refused, if there are any.
 
-        They are ours then, and not declared, so that the next look of the pass plans their removal:
-        as a pass does that begins after a crash at this point. A pass does so once for each child.
+        They are ours then, and not declared, so the next plan of the pass removes them, as does a
+        pass that begins after a crash at this point. A pass does so once for each child.
         """
         current, context = self._pass, self._context
         plan_input = current.observation.plan_input
@@ -172,10 +172,10 @@ class Writer:
         """Read a child, and return whether it differs from the one that was planned with."""
         child = ChildId(step.ref.api.kind, step.ref.name)
         before = self._pass.observation.plan_input.live.get(child)
-        found = await self._pass.reads.child(step.ref)
-        if found is None or before is None:
-            return found is not before
-        return version_of(found) != version_of(before)
+        live = await self._pass.reads.child(step.ref)
+        if live is None or before is None:
+            return live is not before
+        return version_of(live) != version_of(before)
 
 
 def _stays(step: Write | Deletion) -> str:
@@ -184,7 +184,7 @@ def _stays(step: Write | Deletion) -> str:
 
 
 def _blocked(step: Write | Deletion, error: KubeError) -> tuple[Place, ...]:
-    """Return the fields for which a change was refused: the rest of it does not wait for them."""
+    """Return the fields for which a change was refused: the other fields do not wait for them."""
     if not isinstance(error, Invalid) or not isinstance(step, Write):
         return ()
     if step.create or step.once or step.foreign or step.target is not None:
@@ -192,7 +192,7 @@ def _blocked(step: Write | Deletion, error: KubeError) -> tuple[Place, ...]:
     return refused_places(step.body, (cause.field for cause in error.causes))
 
 
-def _told(blocked: Iterable[Place]) -> str:
+def _unchanged(blocked: Iterable[Place]) -> str:
     paths = ", ".join(f".{'.'.join(place)}" for place in blocked)
     return f"; {paths} stays as it is, what else is declared is applied" if paths else ""
 
