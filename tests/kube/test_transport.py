@@ -279,7 +279,7 @@ class TestAnswers:
         ):
             while client.pool.open:
                 await anyio.lowlevel.checkpoint()
-            assert await answer.read() == b"hi"
+            assert await answer.read_piece() == b"hi"
 
     async def test_without_a_length_it_ends_with_the_connection(self):
         answer = b"HTTP/1.1 200 OK\r\n\r\nall there is"

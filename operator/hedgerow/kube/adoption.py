@@ -52,10 +52,10 @@ def request(
     for index in edits:
         if not 0 <= index < len(old):
             raise ValueError(f"there is no entry {index}")
-    new = [one for index, entry in enumerate(old) for one in edits.get(index, (entry,))]
+    new = [entry for index, entry in enumerate(old) for entry in edits.get(index, (entry,))]
     if new == old or not any(entry.get("fieldsV1") for entry in new):
         raise ValueError("nothing is changed, or no entry would be left")
-    held = _held(one for some in edits.values() for one in some)
+    held = _held(entry for some in edits.values() for entry in some)
     if not restoring and held - _held(old[index] for index in edits):
         raise ValueError("the entries would hold more than before")
     tests = [_test("/metadata/uid", meta["uid"])]

@@ -88,14 +88,16 @@ async def items(
     Raises Garbled.
     """
     try:
-        metadata, found = await passing_over(answer.content, selection.split)
+        metadata, contents = await passing_over(answer.content, selection.split)
     except ValueError as error:
         raise _no_json(error, request) from error
-    return metadata, [one for one in found if shard is None or selection.may_have(shard, one)]
+    if shard is not None:
+        contents = [content for content in contents if selection.may_have(shard, content)]
+    return metadata, contents
 
 
 def item(content: Raw, request: Request) -> Object | Undecoded:
-    """Return one of a list's `items`; raises Garbled for what is no object."""
+    """Return one of a list's `items`; raises Garbled if it is no object."""
     try:
         return _object(decode(bytes(content)), request)
     except ValueError as error:
@@ -107,7 +109,7 @@ def item(content: Raw, request: Request) -> Object | Undecoded:
 
 
 async def passing_over(content: bytes, read: Callable[[bytes], T]) -> T:
-    """Return what is read of JSON that may have what no reader passes over; raises ValueError."""
+    """Return the result of `read`, of shallow JSON if it refuses the whole; raises ValueError."""
     try:
         return read(content)
     except ValueError:
@@ -159,14 +161,14 @@ async def event(line: bytes, request: Request) -> WatchEvent:
 
 
 def _event(sent: Object, request: Request) -> WatchEvent:
-    kind, found = sent["type"], sent["object"]
+    kind, obj = sent["type"], sent["object"]
     if kind == "ERROR":
-        raise errors.from_status(found, request=str(request))
-    metadata: Object = found["metadata"]
+        raise errors.from_status(obj, request=str(request))
+    metadata: Object = obj["metadata"]
     version = str(metadata["resourceVersion"])
     if kind == "BOOKMARK":
         annotations: Object = metadata.get("annotations") or {}
         return Bookmark(version, synced=annotations.get(_SYNCED) == "true")
     if kind not in selection.CHANGES:
         raise ValueError(kind)
-    return Changed(kind, found, version)
+    return Changed(kind, obj, version)

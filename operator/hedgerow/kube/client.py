@@ -129,7 +129,7 @@ async def _asked(access: ClusterAccess) -> LoginCredentials:
 
 async def _bearer(arguments: _LoginArguments, access: ClusterAccess, token: str) -> Bearer:
     if access.token_file is not None:
-        token = await credentials.read(access.token_file) or token
+        token = await credentials.read_token(access.token_file) or token
     return Bearer(token, access.token_file, now=arguments.timing.now)
 
 

@@ -85,7 +85,7 @@ class HttpConnection(asyncio.Protocol):
 
         `permit` is called right before bytes leave. `read` is the longest silence in seconds.
         """
-        self._response.begin()
+        self._response.reset()
         self._error, self._paused, self._silence = None, False, read
         end = len(content) - LAST if len(content) > SMALL else 0
         for piece in (content[:end], content[end:]) if end else (content,):
@@ -114,8 +114,8 @@ class HttpConnection(asyncio.Protocol):
             self._check()
             await asyncio.sleep(DRAINED)
 
-    async def read(self) -> bytes:
-        """Return what has arrived of the body; empty at its end. Raises httpx's errors."""
+    async def read_piece(self) -> bytes:
+        """Return the next piece of the body; empty at its end. Raises httpx's errors."""
         response = self._response
         while not response.held:
             if response.is_complete:
@@ -124,7 +124,7 @@ class HttpConnection(asyncio.Protocol):
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
-        return response.take()
+        return response.take_body()
 
     async def aclose(self) -> None:
         """Give the connection back to the pool."""
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
         usable = (clean and not self._error) or not self._busy
         self._busy = False
         self._idle_since = self._loop.time()
-        response.take()
+        response.take_body()
         return usable and not self._transport.is_closing()
 
     def is_fresh(self, expiry: float) -> bool:
@@ -219,7 +219,7 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take in that the connection is closed; what is missing of an answer is an error."""
+        """Take in that the connection is closed; an answer that is incomplete is an error."""
         if self._busy and not self._error:
             try:
                 if exc is not None and not self._response.is_complete:
@@ -228,7 +228,7 @@ class HttpConnection(asyncio.Protocol):
             except httpx.TransportError as error:
                 self._error = error.with_traceback(None)
         self.gone.set_result(None)
-        self._pool.forget(self)
+        self._pool.forget_connection(self)
         self._wake()
 
 
@@ -237,9 +237,9 @@ class ResponseParser:
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Forget the last answer."""
         self.code = 0
         self.headers: list[tuple[bytes, bytes]] = []
@@ -261,8 +261,8 @@ class ResponseParser:
         if not self.is_complete and self._beside > HEAD_LIMIT:
             raise httpx.RemoteProtocolError("the answer's head, or its trailers, have no end")
 
-    def take(self) -> bytes:
-        """Return what has arrived of the body since the last call."""
+    def take_body(self) -> bytes:
+        """Return the bytes of the body that have arrived since the last call."""
         pieces, self._pieces, self.held = self._pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

@@ -1,4 +1,4 @@
-"""Credentials: what a login needs, and the bearer token, read again when its file is rotated."""
+"""Credentials: the parts of a login, and the bearer token, read again when its file is rotated."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def written(access: ClusterAccess) -> LoginCredentials | None:
 def _tls(cluster: Object, user: Object) -> ssl.SSLContext | bool:
     """Return the TLS context for a server, or True for the usual one.
 
-    OpenSSL reads files: what is in files stays there, what is inline is written to one meanwhile.
+    OpenSSL reads files only: inline data is written to a temporary one meanwhile.
     """
     insecure = bool(cluster.get("insecure-skip-tls-verify"))
     with ExitStack() as stack:
@@ -80,7 +80,7 @@ def _tls(cluster: Object, user: Object) -> ssl.SSLContext | bool:
 
 
 def _file(stack: ExitStack, entry: Object, name: str) -> str:
-    """Return the file with what an entry has; for inline data one that nobody else may read.
+    """Return the file of an entry; for inline data one that nobody else may read.
 
     It is deleted with the stack. Inline data is PEM, or base64 of it.
     """
@@ -115,11 +115,11 @@ class Bearer:
         """Return the token for the next request; empty if there is none."""
         if self._file is not None and self._now() >= self._due:
             self._due = self._now() + EVERY
-            self._token = await read(self._file) or self._token
+            self._token = await read_token(self._file) or self._token
         return self._token
 
 
-async def read(file: anyio.Path) -> str:
+async def read_token(file: anyio.Path) -> str:
     """Return the token in `file`; empty if it cannot be read."""
     try:
         return (await file.read_text("ascii")).strip()

@@ -32,7 +32,7 @@ class FoundKind(Struct, frozen=True):
 
 
 class ServedKinds(Struct, frozen=True):
-    """What the server serves: `versions`, and the `kinds` that clients may list and patch.
+    """The `versions` that the server serves, and the `kinds` that clients may list and patch.
 
     Of each group's kinds it has the preferred version. `failed` are group versions without answer.
     """
@@ -68,8 +68,8 @@ async def find(cluster: Cluster, word: str) -> FoundKind:
     group's preferred version before its other ones. Raises Missing if no kind is meant, and
     KubeError.
     """
-    name, _, rest = word.lower().partition(".")
-    versions = [found for found in await group_versions(cluster) if _is_meant(found, rest)]
+    name, _, suffix = word.lower().partition(".")
+    versions = [version for version in await group_versions(cluster) if _is_meant(version, suffix)]
     kinds, failed = await _kinds(cluster, versions)
     matching = [(rank, kind) for kind in kinds if (rank := kind.rank(name)) is not None]
     groups: dict[str, ApiResource] = {}
@@ -87,9 +87,9 @@ async def served(cluster: Cluster) -> ServedKinds:
     Events are left out: only controllers write them, and each of them only once or twice.
     """
     versions = await group_versions(cluster)
-    found, failed = await _kinds(cluster, versions)
+    listed, failed = await _kinds(cluster, versions)
     first: dict[tuple[str, str], ApiResource] = {}
-    for kind in found:
+    for kind in listed:
         api = kind.api
         if kind.verbs >= _USUAL and (api.group, api.plural) not in _EVENTS:
             first.setdefault((api.group, api.plural), api)
@@ -101,20 +101,20 @@ async def kinds(cluster: Cluster) -> list[str]:
 
     Raises KubeError.
     """
-    found, _ = await _kinds(cluster, await group_versions(cluster))
+    listed, _ = await _kinds(cluster, await group_versions(cluster))
     first: dict[str, str] = {}
-    for api in (kind.api for kind in found):
+    for api in (kind.api for kind in listed):
         first.setdefault(api.plural, api.group)
     return list(
         dict.fromkeys(
             api.plural if first[api.plural] == api.group else f"{api.plural}.{api.group}"
-            for api in (kind.api for kind in found)
+            for api in (kind.api for kind in listed)
         )
     )
 
 
 def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]) -> str:
-    known = sorted({each for kind in kinds for each in (*kind.names, *kind.short)})
+    known = sorted({known for kind in kinds for known in (*kind.names, *kind.short)})
     close = get_close_matches(name, known, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     unsure = f" ({', '.join(failed)} gave no answer)" if failed else ""
@@ -124,11 +124,11 @@ def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]
 async def group_versions(cluster: Cluster) -> list[str]:
     """Return every group version: the core group first, each group's preferred version first."""
     core, groups = View(await cluster.get("/api")), View(await cluster.get("/apis"))
-    found = [str(version) for version in core.items("versions")]
+    versions = [str(version) for version in core.items("versions")]
     for group in map(View, groups.items("groups")):
-        found.append(group.text("preferredVersion", "groupVersion"))
-        found += [View(version).text("groupVersion") for version in group.items("versions")]
-    return list(dict.fromkeys(found))
+        versions.append(group.text("preferredVersion", "groupVersion"))
+        versions += [View(version).text("groupVersion") for version in group.items("versions")]
+    return list(dict.fromkeys(versions))
 
 
 def _is_meant(group_version: str, rest: str) -> bool:
@@ -143,10 +143,10 @@ async def _kinds(cluster: Cluster, versions: Sequence[str]) -> tuple[list[_Kind]
     async def ask(version: str) -> None:
         root = "apis" if "/" in version else "api"
         try:
-            found = View(await cluster.get(f"/{root}/{version}", timeout=SECONDS))
+            resources = View(await cluster.get(f"/{root}/{version}", timeout=SECONDS))
         except (Forbidden, Garbled, Missing, Unavailable):
             return
-        entries = map(View, found.items("resources"))
+        entries = map(View, resources.items("resources"))
         lists[version] = [_kind(version, entry) for entry in entries if _is_readable(entry)]
 
     async with anyio.create_task_group() as group:

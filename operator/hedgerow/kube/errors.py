@@ -1,4 +1,4 @@
-"""Errors: what went wrong at the API server, or on the way to it: one class per situation.
+"""Errors: failures of requests, at the API server or on the way to it: one class per situation.
 
     KubeError
       + ConfigError        no usable kubeconfig, context or credentials; nothing was sent yet
@@ -81,7 +81,7 @@ class Cause(Struct, frozen=True):
 
 
 class KubeError(Exception):
-    """What went wrong with one request.
+    """The failure of one request.
 
     `status` is the server's Status object, or empty. `code` is the HTTP status, 0 without an
     answer. `after` is the number of seconds that the server asked us to wait.
@@ -118,17 +118,18 @@ class KubeError(Exception):
         """Replace the server's words by its reason and the fields that it names.
 
         They are an admission webhook's or a validation's, and may repeat values of the object in
-        any spelling. A conflict, and what was never answered, has no such words.
+        any spelling. A conflict has no such words, nor has a request without an answer.
         """
         if not self.code or isinstance(self, Conflict) or self._has_no_value():
             return
-        fields = ", ".join(dict.fromkeys(one.field for one in self.causes[:_SHOWN] if one.field))
+        named = (cause.field for cause in self.causes[:_SHOWN])
+        fields = ", ".join(dict.fromkeys(filter(None, named)))
         what = " ".join(filter(None, (f"refused with {self.code}", self.reason)))
         about = f" about {fields}" if fields else ""
         self.message = f"{what}{about}; the reason's text may repeat values, and is not shown"
         self.args = (self.message,)
         self.status = {"reason": self.reason}
-        self.causes = tuple(replace(one, message="") for one in self.causes)
+        self.causes = tuple(replace(cause, message="") for cause in self.causes)
 
     def _has_no_value(self) -> bool:
         """Return whether the words about a Secret are the API server's own, which repeat no value.
@@ -148,12 +149,12 @@ class KubeError(Exception):
     @property
     def details(self) -> tuple[str, ...]:
         """Every cause with its field, uncut and sorted; without any the server's whole message."""
-        told = {
+        lines = {
             c.message if c.field in ("", "<nil>") else f"{c.field}: {c.message}"
             for c in self.causes
             if c.message
         }
-        return tuple(sorted(told)) or (str(self.status.get("message", "")) or self.message,)
+        return tuple(sorted(lines)) or (str(self.status.get("message", "")) or self.message,)
 
     @property
     def reason(self) -> str:
@@ -324,7 +325,7 @@ def discovery_of(kind: str, group_version: str) -> str:
 
 
 def _in_short(text: str, limit: int = 500) -> str:
-    """Return a message in one line; of a longer one its beginning, and the words that it ends with.
+    """Return a message in one line; of a longer one its beginning and its last words.
 
     The server says first what was sent, and last what is wrong with it.
     """
@@ -414,13 +415,13 @@ def _causes(status: Object) -> Iterable[Cause]:
 
 def _manager(message: str) -> str:
     """Return the manager's name, which is only in the message's text, as Go's `%q` prints it."""
-    found = _HOLDER.search(message)
-    if found is None:
+    holder = _HOLDER.search(message)
+    if holder is None:
         return message
     try:
-        return str(decode(found[1].encode()))
+        return str(decode(holder[1].encode()))
     except ValueError:
-        return found[1][1:-1]
+        return holder[1][1:-1]
 
 
 def _mapping(value: Any) -> Object:

@@ -67,7 +67,7 @@ class HttpxExchange:
         self._pieces = aiter(cast("httpx.AsyncByteStream", response.stream))
         self.aclose = response.aclose
 
-    async def read(self) -> bytes:
+    async def read_piece(self) -> bytes:
         """Return the next piece of the body, as it was sent; empty at its end."""
         async for piece in self._pieces:
             if piece:

@@ -22,7 +22,7 @@ def unheard(*_: object) -> None:
 
 
 class Sender(Protocol):
-    """What sends requests: a session, or a fence before it."""
+    """A sender of requests: a session, or a fence before it."""
 
     async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a request and return its successful answer. Raises KubeError."""
@@ -77,7 +77,7 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def before_bytes(request: Request) -> Callable[[], object] | None:
-    """Return what a transport calls just before bytes are sent: it checks the permit, if any.
+    """Return the check of the permit that a transport calls just before it sends bytes, if any.
 
     The server does not carry out a request without its body. An exception raised here closes the
     connection.

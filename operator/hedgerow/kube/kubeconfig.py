@@ -70,10 +70,10 @@ async def choose(kubeconfig: str | None = None, context: str | None = None) -> C
     """
     named = [kubeconfig] if kubeconfig else _usual()
     paths = [await (await Path(part).expanduser()).absolute() for part in named]
-    found = [path for path in paths if await path.exists()]
-    if kubeconfig and not found:
+    existing = [path for path in paths if await path.exists()]
+    if kubeconfig and not existing:
         raise ConfigError(f"kubeconfig {paths[0]} does not exist; name another file")
-    merged = _merge([(path, await _load(path)) for path in found])
+    merged = _merge([(path, await _load(path)) for path in existing])
     if not merged.entries["contexts"] and not kubeconfig and not context:
         return await _in_cluster()
     return await _pick(merged, context)
@@ -104,7 +104,7 @@ async def _load(path: Path) -> Object:
 def _merge(documents: Sequence[tuple[Path, Object]]) -> _Merged:
     merged = _Merged(
         origin=f"kubeconfig {', '.join(str(path) for path, _ in documents) or '(none found)'}",
-        current=next((str(found) for _, d in documents if (found := d.get("current-context"))), ""),
+        current=next((str(name) for _, d in documents if (name := d.get("current-context"))), ""),
     )
     for path, document in documents:
         for section, key in _SECTIONS.items():
@@ -213,8 +213,8 @@ def _plugin(merged: _Merged, plugin: Object, base: Path, cluster: Object) -> Obj
         raise ConfigError(f"{merged.origin}: exec needs apiVersion and command")
     spec: Object = {"interactive": False}
     if plugin.get("provideClusterInfo"):
-        told = (*_CLUSTER, "certificate-authority-data")
-        spec["cluster"] = {key: cluster[key] for key in told if cluster.get(key)}
+        shown = (*_CLUSTER, "certificate-authority-data")
+        spec["cluster"] = {key: cluster[key] for key in shown if cluster.get(key)}
     info: Object = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
     named = [_map(item) for item in plugin.get("env") or ()]
     env = [{"name": str(item.get("name")), "value": str(item.get("value", ""))} for item in named]

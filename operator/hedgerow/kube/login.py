@@ -69,7 +69,7 @@ class Channel:
     async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Exchange]:
         """Send a request, and yield its answer once the head has arrived.
 
-        `read` is the longest silence in seconds. Raises what a `Transport` does.
+        `read` is the longest silence in seconds. Raises the errors of a `Transport`.
         """
         if self.closed:
             raise Unreachable("the connection to the cluster is closed", sent=False)
@@ -125,7 +125,7 @@ class Channel:
 
 
 def _target(prefix: str, request: Request) -> bytes:
-    """Return a request's path and query, with what a URL cannot have percent-encoded."""
+    """Return a request's path and query, percent-encoded where a URL needs it."""
     query, path = _query(tuple(request.params.items())), prefix + request.path
     if not _PLAIN_PATH(path):
         path = quote(path, safe=_OF_A_URL) or "/"
@@ -157,7 +157,7 @@ class Login(Struct, frozen=True, eq=False):
     def exchange(self, request: Request, *, read: float) -> AbstractAsyncContextManager[Exchange]:
         """Send a request, and yield its answer; watches have a channel of their own.
 
-        `read` is the longest silence in seconds. Raises what a `Transport` does.
+        `read` is the longest silence in seconds. Raises the errors of a `Transport`.
         """
         channel = self.watches if request.verb == "watch" else self.requests
         return channel.exchange(request, read=read)

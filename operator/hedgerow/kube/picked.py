@@ -37,8 +37,8 @@ class Picked:
     """The part of a cluster that `reflect` uses, which shows picked objects only.
 
     `picks` is called with an object that has metadata alone. An object that is not picked any more
-    is told as deleted. An object may be newer than the event that it comes with, never older. What
-    `has` knows in the version of an event is not read again: nearly always, that is our own write.
+    appears as deleted. An object may be newer than the event that it comes with, never older. One
+    that `has` knows in the version of the event is not read again: mostly it is our own write.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Picked:
         def only_picked(item: Object) -> Object:
             return item if self._picks(item) else {}
 
-        found = await self._cluster.list(
+        listing = await self._cluster.list(
             api, namespace, labels=labels, fields=fields, partial=True, reduce=only_picked
         )
-        waiting = deque(item for item in found.items if item)
+        waiting = deque(item for item in listing.items if item)
         read: list[Object] = []
-        undecoded = list(found.undecoded)
+        undecoded = list(listing.undecoded)
         failed: list[Exception] = []
 
         async def read_them() -> None:
@@ -89,7 +89,7 @@ class Picked:
                 readers.start_soon(read_them)
         if failed:
             raise failed[0]
-        return Listing(tuple(read), found.version, tuple(undecoded))
+        return Listing(tuple(read), listing.version, tuple(undecoded))
 
     async def watch(
         self,
@@ -122,8 +122,8 @@ class Picked:
         )
         async with aclosing(events):
             async for event in events:
-                told = await self._if_picked(api, event) if isinstance(event, Changed) else event
-                yield told
+                shown = await self._if_picked(api, event) if isinstance(event, Changed) else event
+                yield shown
 
     async def _if_picked(self, api: ApiResource, event: Changed) -> WatchEvent:
         if event.type != "DELETED" and self._picks(event.object):

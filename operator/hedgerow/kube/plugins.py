@@ -2,7 +2,7 @@
 
 These are exec plugins and auth providers. kr8s is not imported for any other credentials: that
 takes a quarter of a second and 20 MiB. Its session factory, its version check and its cache of
-instances are not used. What is relied on is checked by `tests/kube/test_kr8s_contract.py`, with
+instances are not used. The parts in use are checked by `tests/kube/test_kr8s_contract.py`, with
 both ends of the range that `pyproject.toml` allows (`task versions`).
 """
 
@@ -27,13 +27,13 @@ _FILES = {
     "client-certificate": "client_cert_file",
     "certificate-authority": "server_ca_file",
 }
-"""The keys of a kubeconfig that name a file, and kr8s's attributes of what it reads instead."""
+"""The keys of a kubeconfig that name a file, and kr8s's attributes for the file that it reads."""
 
 
 async def asked(access: ClusterAccess, limit: float) -> LoginCredentials:
     """Return the credentials that a plugin or a provider gives within `limit` seconds.
 
-    Raises TimeoutError, and what kr8s raises: ValueError, KeyError, RuntimeError, OSError,
+    Raises TimeoutError, and the errors of kr8s: ValueError, KeyError, RuntimeError, OSError,
     ImportError.
     """
     # Without an empty service account, kr8s would silently fall back to the pod's.

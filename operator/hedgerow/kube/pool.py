@@ -85,7 +85,7 @@ class Pool:
         while self.idle and not self.idle[0].is_young(self._expiry):
             self.idle.popleft().abort()
 
-    def forget(self, connection: HttpConnection) -> None:
+    def forget_connection(self, connection: HttpConnection) -> None:
         """Take out a connection that is closed."""
         self.open.discard(connection)
         if connection in self.idle:
@@ -128,8 +128,8 @@ class Pool:
     async def _opened(self) -> HttpConnection:
         """Return a TCP connection. Raises OSError, UnicodeError."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=SOCK_STREAM)
-        addresses = list(dict.fromkeys(address for *_, address in found))
+        infos = await loop.getaddrinfo(self._host, self._port, type=SOCK_STREAM)
+        addresses = list(dict.fromkeys(address for *_, address in infos))
         several = len(addresses) > 1
         # The race of addresses leaves its winner open if it is cancelled at its end.
         _, connection = await loop.create_connection(

@@ -92,10 +92,10 @@ async def own_rights(cluster: Cluster, namespace: str) -> Rights:
     """
     status = await cluster.review(RULES, {"namespace": namespace or NOWHERE}, timeout=SECONDS)
     try:
-        found = _Rules.model_validate(status)
+        rules = _Rules.model_validate(status)
     except ValidationError:
         return Rights(())
-    return Rights(tuple(found.rules))
+    return Rights(tuple(rules.rules))
 
 
 async def may_we(
@@ -138,9 +138,9 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
     return status.allowed and not status.denied
 
 
-def _user(found: _UserInfo) -> User:
-    extra = {key: tuple(values) for key, values in found.extra.items()}
-    return User(found.username, found.uid, tuple(found.groups), extra)
+def _user(info: _UserInfo) -> User:
+    extra = {key: tuple(values) for key, values in info.extra.items()}
+    return User(info.username, info.uid, tuple(info.groups), extra)
 
 
 async def _review(cluster: Cluster, kind: str, spec: Mapping[str, Any]) -> _Status:

@@ -1,7 +1,7 @@
-"""Selection: what is read of an object's JSON without decoding it: whose it is, and its name.
+"""Selection: the namespace and name of an object, read from its JSON without decoding the rest.
 
-A shard drops the objects of the others' namespaces so: a decoder of nothing but what names one
-takes a small part of the time, and makes no objects. Where it cannot tell, the decoded object does.
+A shard drops the objects of the others' namespaces so: such a decoder takes a small part of the
+time, and makes no objects. Where it cannot tell, the decoded object does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 class Naming(Struct, rename="camel"):
-    """What names an object in one version; what it has not is empty."""
+    """The names of an object in one version; a missing one is empty."""
 
     namespace: str = ""
     name: Any = ""
@@ -50,25 +50,25 @@ _list: Final = reader(_List)
 
 
 def named(content: bytes | Raw) -> Naming:
-    """Return what names an object; raises ValueError if it cannot be read."""
+    """Return the names of an object; raises ValueError if they cannot be read."""
     return _item(content).metadata
 
 
 def change(line: bytes) -> tuple[str, Naming]:
-    """Return the type of an event, and what names its object; raises ValueError."""
+    """Return the type of an event, and the names of its object; raises ValueError."""
     event = _event(line)
     return event.type, event.object.metadata
 
 
 def split(content: bytes) -> tuple[Object, list[Raw]]:
     """Return the metadata of a list and its items, not decoded; raises ValueError."""
-    found = _list(content)
-    return found.metadata, found.items or []
+    listing = _list(content)
+    return listing.metadata, listing.items or []
 
 
-def has(shard: Shard, found: Object | WatchEvent) -> bool:
+def has(shard: Shard, item: Object | WatchEvent) -> bool:
     """Return whether a shard serves the namespace of an object; bookmarks are about none."""
-    match found:
+    match item:
         case Bookmark():
             return True
         case Undecoded(key=key):

@@ -1,4 +1,4 @@
-"""Server clock: what time it is for the API server, as its answers tell by their `Date`."""
+"""Server clock: the time of the API server, from the `Date` of its answers."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class ServerClock:
 
     def now(self) -> datetime | None:
         """Return the time of the API server, in UTC; None if no answer has told it."""
-        told = _http_date(self._date)
-        return told and told + timedelta(seconds=self._elapsed() - self._heard)
+        date = _http_date(self._date)
+        return date and date + timedelta(seconds=self._elapsed() - self._heard)
 
 
 @lru_cache(maxsize=4)
 def _http_date(text: str) -> datetime | None:
     """Return the time of an HTTP `Date`, which is in UTC; None if it is not readable."""
     try:
-        told = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    return told.astimezone(UTC) if told.tzinfo and told.year in _YEARS else None
+    return date.astimezone(UTC) if date.tzinfo and date.year in _YEARS else None

@@ -1,4 +1,4 @@
-"""Transport: what carries a request to one server, and its answer piece by piece."""
+"""Transport: carries a request to one server, and its answer back piece by piece."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Exchange(Protocol):
         """The headers; their names are in any case."""
         ...
 
-    async def read(self) -> bytes:
-        """Return what has arrived of the body, as it was sent; empty at its end."""
+    async def read_piece(self) -> bytes:
+        """Return the next piece of the body, as it was sent; empty at its end."""
         ...
 
     async def aclose(self) -> None:
@@ -86,7 +86,7 @@ class Transport(Protocol):
 async def unpacked(exchange: Exchange) -> AsyncGenerator[bytes]:
     """Yield the pieces of a body. Raises httpx's errors, DecodingError among them."""
     packing, inflater = _packing(exchange.headers), None
-    while piece := await exchange.read():
+    while piece := await exchange.read_piece():
         if not packing:
             yield piece
             continue
@@ -99,15 +99,15 @@ async def unpacked(exchange: Exchange) -> AsyncGenerator[bytes]:
 
 def _packing(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
     """Return the names of `Content-Encoding`, in lower case, without `identity`."""
-    told = b",".join(value for name, value in headers if name.lower() == b"content-encoding")
-    names = (one.strip().lower() for one in told.split(b","))
+    values = b",".join(value for name, value in headers if name.lower() == b"content-encoding")
+    names = (name.strip().lower() for name in values.split(b","))
     return [name for name in names if name not in (b"", b"identity")]
 
 
 class _Inflater:
     """Unpacks gzip, of which there may be several members one after the other (RFC 1952).
 
-    From 1.37 on, the API server sends what it flushes of a WatchList as a member of its own.
+    From 1.37 on, the API server sends each flushed part of a WatchList as a member of its own.
     """
 
     def __init__(self, packing: list[bytes]) -> None:
@@ -122,7 +122,7 @@ class _Inflater:
         return self._member.eof
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
-        """Yield what packed bytes unpack to, `STEP` bytes at a time. Raises httpx.DecodingError."""
+        """Yield the unpacked bytes, `STEP` of them at a time. Raises httpx.DecodingError."""
         for begin in range(0, len(packed), SLICE):
             yield from self._feed(packed[begin : begin + SLICE])
 

@@ -46,7 +46,7 @@ class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
     `met` are the keys of those that are not in it: `on_listed` was already called with them, or
-    they cannot be decoded, so that the consumer keeps what it has. The version is older than an
+    they cannot be decoded, so that the consumer keeps its own. The version is older than an
     earlier one if the API server's store was restored from a backup.
     """
 
@@ -111,8 +111,8 @@ Arrival = Listing | WatchEvent | WatchEnded | Failed
 class Filling(Struct, frozen=True):
     """No Snapshot was passed on yet: a WatchList if `streaming`, else a paged list comes next.
 
-    `items` is filled in place: copying it for each initial event would take quadratic time; what
-    cannot be decoded is None. `last` is the last version that was passed on, if any.
+    `items` is filled in place: copying it for each initial event would take quadratic time; an
+    object that cannot be decoded is None. `last` is the last version that was passed on, if any.
     """
 
     failures: int = 0
@@ -134,7 +134,7 @@ WatchPhase = Filling | Live
 
 
 class StepResult(Struct, frozen=True):
-    """What an arrival means: an event to pass on, a problem to report, a restart after `wait`.
+    """The outcome of an arrival: an event to pass on, a problem to report, a restart after `wait`.
 
     `wait` is in seconds; None while the stream goes on.
     """
@@ -148,7 +148,7 @@ def step(phase: WatchPhase, arrival: Arrival, draw: float) -> tuple[StepResult, 
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version, undecoded):
-            snapshot = Snapshot(items, version, frozenset(one.key for one in undecoded))
+            snapshot = Snapshot(items, version, frozenset(item.key for item in undecoded))
             return StepResult(snapshot), Live(version, phase.failures, phase.gaps)
         case Changed() | Undecoded() | Bookmark():
             return _received(phase, arrival)
@@ -164,8 +164,8 @@ def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, Watch
     if isinstance(phase, Live):
         if _is_older(arrival.version, phase.version):
             return StepResult(wait=0.0), Filling(last=phase.version)
-        told = _told(arrival) if isinstance(arrival, Undecoded) else arrival
-        return StepResult(told), Live(arrival.version)
+        event = _undecoded_event(arrival) if isinstance(arrival, Undecoded) else arrival
+        return StepResult(event), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return StepResult(), phase
@@ -189,8 +189,8 @@ def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, Watch
     return StepResult(), phase
 
 
-def _told(undecoded: Undecoded) -> Changed | Bookmark:
-    """Return what follows for the consumer: only what is deleted is not as it has it."""
+def _undecoded_event(undecoded: Undecoded) -> Changed | Bookmark:
+    """Return the event to pass on: a deletion, or just a bookmark if the consumer keeps its own."""
     if not undecoded.deleted:
         return Bookmark(undecoded.version)
     last = _named(undecoded.key)
@@ -276,7 +276,7 @@ class ListerWatcher(Protocol):
 
 
 class _Subject(Struct, frozen=True):
-    """What is watched, and how long a silence may be."""
+    """The objects to watch, and how long a silence may be."""
 
     api: ApiResource
     namespace: str
@@ -326,13 +326,13 @@ async def reflect(
 
     - `reduce` is applied to each object when it arrives, and must keep `metadata.name` and
       `metadata.namespace`.
-    - `on_problem` is called at each attempt with what keeps the watch from working: no permission,
-      no such kind, no server. Short drops and gaps are not reported.
+    - `on_problem` is called at each attempt with the error that keeps the watch from working: no
+      permission, no such kind, no server. Short drops and gaps are not reported.
     - `on_restart` is called with a word for why a list or watch starts again; `ended` is normal.
     - `on_listed` is called with each object of a list when it arrives. The Snapshot then has only
       their names, so that a list is never in memory as a whole.
     - `on_undecoded` is called with the key of each object that cannot be decoded when it arrives.
-      The consumer keeps what it has of it, if anything.
+      The consumer keeps its own copy of it, if any.
     """
     timing = timing or RetryClock()
     subject = _Subject(
@@ -364,12 +364,12 @@ async def _arrivals(
     filling = isinstance(phase, Filling)
     try:
         if filling and not phase.streaming:
-            found = await cluster.list(
+            listing = await cluster.list(
                 *where, labels=subject.labels, fields=subject.fields, reduce=subject.listed
             )
-            for one in found.undecoded:
-                subject.on_undecoded(one.key)
-            yield found
+            for undecoded in listing.undecoded:
+                subject.on_undecoded(undecoded.key)
+            yield listing
             return
         watch = cluster.watch(
             *where,
@@ -381,10 +381,10 @@ async def _arrivals(
             idle=subject.idle,
         )
         async with aclosing(watch) as events:
-            listing = filling
+            is_initial = filling
             async for event in events:
-                yield _reduced(event, subject, listing=listing)
-                listing = listing and not (isinstance(event, Bookmark) and event.synced)
+                yield _reduced(event, subject, listing=is_initial)
+                is_initial = is_initial and not (isinstance(event, Bookmark) and event.synced)
     except KubeError as error:
         yield Failed(error, timing.now() - began)
     else:

@@ -97,7 +97,7 @@ def encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
     U+0085 silently becomes a blank, and escaped surrogate pairs are refused (seen on 1.36). So only
     these few characters are escaped. Raises ValueError for a lone surrogate.
     """
-    return _UNPRINTABLE.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), to_json(body))
+    return _UNPRINTABLE.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), to_json(body))
 
 
 def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -115,8 +115,8 @@ def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str
 
 def date(headers: Sequence[tuple[bytes, bytes]]) -> str:
     """Return the `Date` of an answer; empty without one."""
-    found = next((value for name, value in headers if name.lower() == b"date"), b"")
-    return found.decode("ascii", "replace")
+    value = next((text for name, text in headers if name.lower() == b"date"), b"")
+    return value.decode("ascii", "replace")
 
 
 def seconds(header: str | None) -> float:

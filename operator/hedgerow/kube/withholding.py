@@ -1,4 +1,4 @@
-"""Withholding: what the API server says of a refused write to a Secret is never shown."""
+"""Withholding: the API server's words about a refused write to a Secret are never shown."""
 
 from __future__ import annotations
 
