@@ -149,7 +149,7 @@ async def _run(
             log.warning(told)
         tasks.start_soon(tell_unserved, cluster, controllers, settings.program)
         task_status.started()
-        await stop.unless_asked(rights.first_look)
+        await stop.unless_asked(rights.ask_once)
         tasks.start_soon(rights.ask_until_granted)
         work = partial(_work, settings, controllers, services, meters=meters, stop=stop)
         async with led(

@@ -111,7 +111,7 @@ def trust(api: Api, pair: Pair) -> None:
 def answering_nothing(shows: Pair) -> Generator[int]:
     """Listen at a port with a certificate; each request is answered with 501."""
     context, server = LiveContext(), ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    context.load(material.Served.of(shows))
+    context.load(material.Served.of_pair(shows))
     server.socket = context.context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

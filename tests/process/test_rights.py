@@ -14,7 +14,7 @@ from hedgerow.deploy.rights import of_controllers, of_installation, rules
 from hedgerow.kube.review_requests import RULES, SELF
 from hedgerow.kube.reviews import NOWHERE
 from hedgerow.process.rights import (
-    FIRST_LOOK,
+    FIRST_ANSWER,
     LONGEST,
     SHOWN,
     RightsCheck,
@@ -150,7 +150,7 @@ class TestCandidate:
     async def test_with_all_rights_it_is_ready_and_asks_no_more(self):
         server = lacking()
         rights = check(server)
-        await rights.first_look()
+        await rights.ask_once()
         await rights.ask_until_granted()
 
         assert (rights.check(), rights.gives_way()) == ("", False)
@@ -159,7 +159,7 @@ class TestCandidate:
     async def test_without_one_it_says_which_and_for_whom(self):
         rights = check(lacking(JOBS), "bluegreen", "memcached")
         with capture_logs() as logs:
-            await rights.first_look()
+            await rights.ask_once()
 
         told = "watch jobs.batch in all namespaces for bluegreen"
         assert rights.check() == f"lacks {told}"
@@ -174,7 +174,7 @@ class TestCandidate:
     async def test_the_rights_on_its_lease_are_among_them(self, settings, lease):
         server = lacking("patch leases", "create leases")
         rights = check(server, **settings)
-        await rights.first_look()
+        await rights.ask_once()
 
         assert rights.check() == (
             f"lacks create,patch leases.coordination.k8s.io/{lease} in namespace hedgerow-system"
@@ -186,7 +186,7 @@ class TestCandidate:
         granted = [*rules(of_controllers(ALL.controllers)), *rules(of_installation("hedgerow"))]
         server = lacking(rules=granted)
         rights = check(server, leader_elect=True)
-        await rights.first_look()
+        await rights.ask_once()
 
         assert (rights.check(), asked(server)) == ("", [])
 
@@ -194,7 +194,7 @@ class TestCandidate:
         granted = [*rules(of_controllers(ALL.controllers)), *rules(of_installation("hedgerow-b"))]
         server = lacking("get leases", rules=granted)
         rights = check(server, leader_elect=True)
-        await rights.first_look()
+        await rights.ask_once()
 
         assert "lacks get leases.coordination.k8s.io/hedgerow in" in rights.check()
         named = [(one["resource"], one["namespace"], one["name"]) for one in asked(server)]
@@ -203,7 +203,7 @@ class TestCandidate:
     async def test_without_an_election_nothing_is_asked_of_it(self):
         server = lacking("patch leases")
         rights = check(server)
-        await rights.first_look()
+        await rights.ask_once()
 
         assert (rights.check(), reviewed(server)) == ("", [NOWHERE])
 
@@ -211,7 +211,7 @@ class TestCandidate:
         server = lacking(JOBS)
         rights = check(server)
         with capture_logs() as logs:
-            await rights.first_look()
+            await rights.ask_once()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(rights.ask_until_granted)
                 await anyio.sleep(600)
@@ -226,7 +226,7 @@ class TestCandidate:
     async def test_a_leader_is_not_made_unready_by_it_and_asks_no_more(self):
         server = lacking(JOBS)
         rights = check(server)
-        await rights.first_look()
+        await rights.ask_once()
         rights.leads()
         await rights.ask_until_granted()
 
@@ -238,7 +238,7 @@ class TestCandidate:
         server.answers[f"review {RULES}"] = until(2)
         rights = check(server)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(rights.first_look)
+            tasks.start_soon(rights.ask_once)
             await anyio.sleep(1)
             rights.leads()
 
@@ -248,8 +248,8 @@ class TestCandidate:
         server = lacking()
         server.answers[f"review {RULES}"] = until(60)
         rights = check(server)
-        await rights.first_look()
-        assert anyio.current_time() == pytest.approx(FIRST_LOOK, abs=0.1)
+        await rights.ask_once()
+        assert anyio.current_time() == pytest.approx(FIRST_ANSWER, abs=0.1)
         assert rights.check()
         await rights.ask_until_granted()
         assert rights.check() == ""
@@ -258,7 +258,7 @@ class TestCandidate:
         server = lacking()
         server.answers[f"review {RULES}"] = httpx.ConnectError("connection refused")
         rights = check(server)
-        await rights.first_look()
+        await rights.ask_once()
         assert "connection refused" in rights.check()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(rights.ask_until_granted)
@@ -281,7 +281,7 @@ class TestCandidate:
         server.answers[f"review {RULES}"] = answer
         rights = check(server)
         with capture_logs() as logs:
-            await rights.first_look()
+            await rights.ask_once()
             await rights.ask_until_granted()
 
         assert (rights.check(), rights.gives_way()) == ("", False)
@@ -291,7 +291,7 @@ class TestCandidate:
     async def test_of_many_rights_the_first_ones_are_named(self):
         denied = {f"{right.verb} {right.resource}" for right in of_controllers(ALL.controllers)}
         rights = check(lacking(*denied, rules=[]), namespaces=tuple(f"team-{n}" for n in range(50)))
-        await rights.first_look()
+        await rights.ask_once()
 
         assert rights.check().count(" in namespace ") == SHOWN
         assert rights.check().endswith(" more")

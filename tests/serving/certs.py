@@ -123,7 +123,7 @@ class Shared(MemoryCluster):
     @property
     def material(self) -> Material:
         assert self.secret is not None
-        return Material.read(self.secret["data"])
+        return Material.from_secret(self.secret["data"])
 
     def bundle(self) -> list[x509.Certificate]:
         return certificates(b64decode(self.hooks[0]["clientConfig"]["caBundle"]), "caBundle")

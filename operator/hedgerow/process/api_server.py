@@ -40,9 +40,9 @@ class ApiServerCheck:
         return self._reason
 
     async def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what `ask` returns, however long there is no answer.
+        """Return the result of `ask`, however long there is no answer.
 
-        What does not pass by itself is raised: a refusal, and a certificate that is not trusted.
+        Errors that do not pass by themselves are raised: a refusal, an untrusted certificate.
         """
         failures = 0
         while True:

@@ -31,10 +31,10 @@ log = structlog.get_logger(__name__)
 def certificates(
     settings: Settings, registry: Registry, cluster: Cluster, clock: Clock
 ) -> Certificates:
-    """Return what the servers show: mounted certificates, shared ones, or those of this process.
+    """Return the servers' certificates: mounted ones, shared ones, or those of this process.
 
-    By a wrong clock of ours, the one that all replicas share would be replaced by one that is not
-    valid for the API server.
+    They go by the API server's clock: by a wrong one of ours, the shared certificate would be
+    replaced by one that is not valid for the API server.
     """
     clock = ClusterClock(clock, cluster.server_time)
     if settings.certificate_directory:

@@ -48,20 +48,20 @@ log = structlog.get_logger(__name__)
 
 
 class AnotherOperatorError(OneLineError):
-    """Another operator works on the same resources; the text says what to do in one line."""
+    """Another operator works on the same resources; the text has the remedy, in one line."""
 
 
 async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: Clock) -> None:
     """Raise AnotherOperatorError if an elected operator of this installation is at work.
 
-    It looks once. With leader election it does nothing: `led` waits. Raises KubeError.
+    It reads the Leases once. With leader election it does nothing: `led` waits. Raises KubeError.
     """
     if settings.leader_elect:
         return
-    found = await _at_work(cluster, clock, settings.installation.base, settings.system_namespace)
-    if found:
+    worker = await _at_work(cluster, clock, settings.installation.base, settings.system_namespace)
+    if worker:
         raise AnotherOperatorError(
-            f"{found}: stop it, stand by with --leader-elect, or choose an --instance of its own"
+            f"{worker}: stop it, stand by with --leader-elect, or choose an --instance of its own"
         )
 
 
@@ -76,13 +76,13 @@ async def refuse_while_at_work(
 
     An operator without leader election is not seen. Raises KubeError.
     """
-    found = await _at_work(cluster, clock or SystemClock(), installation.base, system_namespace)
-    if found:
-        raise AnotherOperatorError(f"{found}: stop it first")
+    worker = await _at_work(cluster, clock or SystemClock(), installation.base, system_namespace)
+    if worker:
+        raise AnotherOperatorError(f"{worker}: stop it first")
 
 
 async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) -> str:
-    """Return who is at work by one look at the Leases of an installation; empty if nobody is.
+    """Return who is at work by the Leases of an installation, read once; empty if nobody is.
 
     Without the right to list them, log a warning and return nothing. Raises KubeError.
     """
@@ -91,11 +91,11 @@ async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) ->
     except (Forbidden, Missing) as error:
         _warn(namespace, error)
         return ""
-    ours = {name: each for name, each in leases.items() if is_lease_of(base, name)}
-    found = at_work(ours, clock.now(), cluster.server_time())
-    if found is None:
+    ours = {name: lease for name, lease in leases.items() if is_lease_of(base, name)}
+    holder = at_work(ours, clock.now(), cluster.server_time())
+    if holder is None:
         return ""
-    name, lease = found
+    name, lease = holder
     return f"{lease.holder} is at work (Lease {namespace}/{name}, renewed {lease.renewed})"
 
 
@@ -124,22 +124,22 @@ async def until_alone(
 ) -> None:
     """Return once we are elected, and nobody works that divides the namespaces otherwise.
 
-    It looks before we are elected as well, seldom: a Lease that nobody has renewed since is passed
-    over at once. Without the right to look, it only logs a warning.
+    It reads the Leases before we are elected as well, seldom: one that nobody has renewed since is
+    passed over at once. Without the right to list them, it only logs a warning.
     """
-    look = _Look(cluster, clock, divisions, namespace, timing)
+    others = _OtherDivisions(cluster, clock, divisions, namespace, timing)
     while not elected.is_set():
-        pause = await look.once()
+        pause = await others.read_leases()
         with anyio.move_on_after(max(pause, timing.duration)):
             await elected.wait()
-    pause = await look.once(say=True)
+    pause = await others.read_leases(say=True)
     while pause:
         await anyio.sleep(pause)
-        pause = await look.once(say=True)
+        pause = await others.read_leases(say=True)
 
 
-class _Look:
-    """Looks at the Leases of other divisions, and says what keeps us from working."""
+class _OtherDivisions:
+    """Reads the Leases of other divisions, and logs who keeps us from working."""
 
     def __init__(
         self, cluster: Cluster, clock: Clock, divisions: Divisions, namespace: str, timing: Timing
@@ -149,10 +149,10 @@ class _Look:
         self._failures = 0
         self._said = ""
 
-    async def once(self, *, say: bool = False) -> float:
-        """Look, and return the seconds until it has to be done again; 0 if nobody works.
+    async def read_leases(self, *, say: bool = False) -> float:
+        """Read the Leases; return the seconds until the next read, 0 if nobody works.
 
-        Also 0 without the right to look.
+        Also 0 without the right to list them.
         """
         try:
             leases = await _leases(self._cluster, self._namespace)
@@ -165,7 +165,7 @@ class _Look:
             log.warning("leases are not listed", error=str(error), seconds=round(pause, 1))
             return pause
         self._failures, now = 0, self._clock.elapsed()
-        self._divisions.looked(leases, now)
+        self._divisions.take_in(leases, now)
         held = self._divisions.held(now)
         if held and say:
             self._say_once(str(held), partial(self._waiting, held))
@@ -256,7 +256,7 @@ async def _stand(
 ) -> None:
     """Stand for election; release the Lease when cancelled. Raises LeadershipLost.
 
-    If we no longer lead, the Lease is not released: what writes has not ended yet.
+    If we no longer lead, the Lease is not released: the writers have not ended yet.
     """
     async with connect(
         kubeconfig=settings.kubeconfig,
@@ -286,7 +286,7 @@ async def _stand(
 async def until_lost(
     errors: asyncio.Queue[Exception], stop: Stop, scope: anyio.CancelScope
 ) -> None:
-    """Raise what ends the election; of LeadershipLost, only cancel a scope if asked to stop."""
+    """Raise the error that ends the election; if asked to stop, only cancel for LeadershipLost."""
     error = await errors.get()
     if not (isinstance(error, LeadershipLost) and stop.asked.is_set()):
         raise error
@@ -295,7 +295,7 @@ async def until_lost(
 
 
 async def _run_out(term: Term, errors: asyncio.Queue[Exception]) -> None:
-    """Tell that the Lease has expired, in case the thread hangs and does not."""
+    """Report that the Lease has expired, in case the thread hangs and does not."""
     left = term.remaining()
     while left > 0:
         await anyio.sleep(left)

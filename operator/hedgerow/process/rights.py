@@ -1,8 +1,8 @@
-"""Rights: which of the rights that its controllers and its election need the operator lacks.
+"""Rights: the rights of controllers and of the election that the operator lacks.
 
 A candidate that lacks a right is not ready, and says which. So a rollout whose RBAC is missing
-stops, and the leader before it goes on. A leader is not made unready by it: what it has rights for
-it serves.
+stops, and the leader before it goes on. A leader is not made unready by it: it
+serves all that it has rights for.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow.settings import Settings
 
-FIRST_LOOK = 5.0
+FIRST_ANSWER = 5.0
 """Seconds for which a candidate waits for the first answer before it stands for election."""
 FIRST, LONGEST = 1.0, 30.0
 """Seconds between two questions: they double from one to the other."""
 ELECTION = "the election"
-"""What needs the rights on the Lease, where others are named for their controllers."""
+"""The name in the place of a controller's for the rights on the Lease."""
 SHOWN = 5
 """The most lacking rights that are named."""
 _PASSING = (Throttled, Unauthenticated, Unavailable, Unreachable)
@@ -59,7 +59,7 @@ class LackingRight:
     verbs: tuple[str, ...]
     namespace: str
     controllers: tuple[str, ...]
-    """The names of the controllers that need it, or what else does."""
+    """The names of the controllers that need it, or `ELECTION`."""
 
     def __str__(self) -> str:
         """Return it as in `list,watch jobs.batch in all namespaces for bluegreen`."""
@@ -77,8 +77,8 @@ async def lacking_rights(
     """Return the rights that controllers need in these namespaces and that we lack.
 
     No namespaces mean all. `election` are those that being elected needs, each in its namespace.
-    One request a namespace shows what the rules grant; what they do not show is asked for one by
-    one. Raises KubeError.
+    One request a namespace shows the rights that rules grant; each other right takes a request of
+    its own. Raises KubeError.
     """
     lacking: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for namespace, needed in _needed(controllers, namespaces, election).items():
@@ -101,21 +101,25 @@ def _needed(
     controllers: Iterable[Controller[Any]], namespaces: Sequence[str], election: RightSet
 ) -> dict[str, dict[Right, list[str]]]:
     """Return who needs each right, by the namespace in which it is needed."""
-    rights = [(one.name, right) for one in controllers for right in sorted(of_controllers([one]))]
+    rights = [
+        (controller.name, right)
+        for controller in controllers
+        for right in sorted(of_controllers([controller]))
+    ]
     rights += [(ELECTION, right) for right in sorted(election)]
     needed: dict[str, dict[Right, list[str]]] = {}
-    for controller, right in rights:
+    for needing, right in rights:
         for place in (right.namespace,) if right.namespace else namespaces or ("",):
             names = needed.setdefault(place, {}).setdefault(replace(right, namespace=""), [])
-            names += [] if controller in names else [controller]
+            names += [] if needing in names else [needing]
     return needed
 
 
-def told(lacking: Sequence[LackingRight]) -> str:
+def in_one_line(lacking: Sequence[LackingRight]) -> str:
     """Return lacking rights as one line, of which the first ones are named."""
     named = "; ".join(map(str, lacking[:SHOWN]))
-    rest = len(lacking) - SHOWN
-    return f"{named}; and {rest} more" if rest > 0 else named
+    more = len(lacking) - SHOWN
+    return f"{named}; and {more} more" if more > 0 else named
 
 
 class RightsCheck:
@@ -149,9 +153,9 @@ class RightsCheck:
         """Take in that we lead: from now on nothing is asked, and nothing makes us unready."""
         self._leads, self._reason = True, ""
 
-    async def first_look(self) -> None:
-        """Ask once, for FIRST_LOOK seconds at most."""
-        with anyio.move_on_after(FIRST_LOOK):
+    async def ask_once(self) -> None:
+        """Ask once, for FIRST_ANSWER seconds at most."""
+        with anyio.move_on_after(FIRST_ANSWER):
             await self._ask()
 
     async def ask_until_granted(self) -> None:
@@ -182,10 +186,10 @@ class RightsCheck:
             self._take_in_rights(lacking)
 
     def _take_in_rights(self, lacking: Sequence[LackingRight]) -> None:
-        reason = f"lacks {told(lacking)}" if lacking else ""
+        reason = f"lacks {in_one_line(lacking)}" if lacking else ""
         if reason and reason != self._reason:
             remedy = "bind a role that grants them, such as those of the manifests"
-            log.warning("rights lack", lacking=told(lacking), remedy=remedy)
+            log.warning("rights lack", lacking=in_one_line(lacking), remedy=remedy)
         elif not reason and self._reason.startswith("lacks"):
             log.info("no right lacks any more")
         self._take_in(reason)
@@ -200,7 +204,7 @@ async def tell_unserved(
 ) -> None:
     """Log one line if custom resources are not served, with the remedy; raises nothing."""
     unserved: list[str] = []
-    for api in (one.resource.api for one in controllers if one.is_custom):
+    for api in (controller.resource.api for controller in controllers if controller.is_custom):
         try:
             await cluster.resource(api.group_version, api.kind)
         except Missing:

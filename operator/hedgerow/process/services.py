@@ -137,11 +137,11 @@ class Services:
         given = setting in self._settings.model_fields_set
         return not (given or in_pod() or setting == "webhook_bind_address")
 
-    # Most processes serve neither webhooks nor metrics over TLS; what is only needed for that takes
-    # a tenth of a second to import.
+    # Most processes serve neither webhooks nor metrics over TLS; the modules for that take a tenth
+    # of a second to import.
 
     def _shown(self) -> Certificates | None:
-        """Return what the servers show; nothing if nothing is served over TLS."""
+        """Return the certificates of the servers; None if nothing is served over TLS."""
         if not (self._settings.webhooks or self._settings.metrics_secure):
             return None
         from hedgerow.process.certificates import certificates  # noqa: PLC0415

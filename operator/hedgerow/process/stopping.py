@@ -42,7 +42,7 @@ class Stop:
             yield
 
     async def unless_asked(self, act: Callable[[], Awaitable[T]]) -> T | None:
-        """Return what `act` returns; None if it is cancelled because the process is stopping.
+        """Return the result of `act`; None if it is cancelled because the process is stopping.
 
         Exceptions of `act` are not wrapped in a group.
         """

@@ -39,7 +39,7 @@ def of(shard: Shard | None, *looks: tuple[dict[str, Seen], float]) -> Divisions:
     """Return what an operator knows after looks at some instants."""
     made = Divisions(BASE, shard, USUAL)
     for leases, now in looks:
-        made.looked(leases, now)
+        made.take_in(leases, now)
     return made
 
 
@@ -200,7 +200,7 @@ class Operators(RuleBasedStateMachine):
         election, server = operator.election, self.servers[lease_name(BASE, operator.shard)]
         election.doubt()
         assert isinstance(election.next(self.now, WALL), Read)
-        election.looked(seen(server.lease), self.now)
+        election.take_in(seen(server.lease), self.now)
         step = election.next(self.now, WALL)
         if not isinstance(step, Take):
             assert not isinstance(step, Remove)
@@ -210,7 +210,7 @@ class Operators(RuleBasedStateMachine):
         except Stale:
             return
         if is_answered:
-            election.looked(seen(answer), self.now)
+            election.take_in(seen(answer), self.now)
         operator.is_elected = operator.is_elected or election.remaining(self.now) > 0
 
     @rule(number=st.integers(0, 9))
@@ -226,7 +226,7 @@ class Operators(RuleBasedStateMachine):
         operator = self.one(number)
         if operator is None or operator.listed is None:
             return
-        operator.divisions.looked(operator.listed, self.now)
+        operator.divisions.take_in(operator.listed, self.now)
         operator.listed = None
         if not operator.divisions.held(self.now):
             operator.works = True

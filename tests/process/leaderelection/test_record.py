@@ -36,7 +36,7 @@ VACANT = Seen("u", "7", vacant=True)
 def election(found: Seen | None = OTHERS, now: float = 0.0) -> Election:
     """Return a candidate that has looked."""
     candidate = Election(MINE, USUAL)
-    candidate.looked(found, now)
+    candidate.take_in(found, now)
     return candidate
 
 
@@ -51,7 +51,7 @@ def answer(step: Any, version: str = "8") -> Seen:
 def leader(now: float = 0.0) -> Election:
     """Return one whose apply, sent at `now`, was answered at once."""
     candidate = election(VACANT, now)
-    candidate.looked(answer(candidate.next(now, WALL)), now)
+    candidate.take_in(answer(candidate.next(now, WALL)), now)
     assert candidate.remaining(now) == 10
     return candidate
 
@@ -121,7 +121,7 @@ class TestTaking:
 
         for now in range(100, 100 + wait):
             assert candidate.next(now + 0.9, WALL) == Wait(holder)
-            candidate.looked(found, now + 0.95)
+            candidate.take_in(found, now + 0.95)
         assert isinstance(candidate.next(100 + wait, WALL), Take)
 
     def test_the_lease_reads_as_client_go_writes_it(self):
@@ -156,7 +156,7 @@ class TestTaking:
         stamps = {candidate.seen.renewed}
         for now in (1, 2, 3):
             stamps.add(candidate.next(now, WALL).spec["renewTime"])
-            candidate.looked(candidate.seen, now)
+            candidate.take_in(candidate.seen, now)
 
         assert len(stamps) == 4
 
@@ -248,7 +248,7 @@ def tell(candidate: Election, story: list[tuple[float, Any]]) -> None:
         elif isinstance(what, str):
             hear(candidate, what, now, asked)
         elif what is None or isinstance(what, Seen):
-            candidate.looked(what, now)
+            candidate.take_in(what, now)
         else:
             step = candidate.next(now, WALL)
             asked.append(step)
@@ -267,12 +267,12 @@ def hear(candidate: Election, word: str, now: float, asked: list[Any]) -> None:
         case "gives up":
             candidate.give_up()
         case "as before":
-            candidate.looked(candidate.seen, now)
+            candidate.take_in(candidate.seen, now)
         case "noted":
             assert candidate.seen is not None
-            candidate.looked(replace(candidate.seen, version="9", acquired="x"), now)
+            candidate.take_in(replace(candidate.seen, version="9", acquired="x"), now)
         case _:
-            candidate.looked(answer(takes[0 if word == FIRST_ANSWERED else -1], "9"), now)
+            candidate.take_in(answer(takes[0 if word == FIRST_ANSWERED else -1], "9"), now)
 
 
 class TestStories:
@@ -418,7 +418,7 @@ class Elections(RuleBasedStateMachine):
             case True:
                 candidate.election.removed()
             case found:
-                candidate.election.looked(seen(found), self.now)
+                candidate.election.take_in(seen(found), self.now)
                 candidate.has_looked = True
 
     @rule(manager=st.sampled_from(["client-go", "kubectl-edit"]), holder=st.sampled_from("xy"))

@@ -46,7 +46,7 @@ def obj(controller: Controller[Resource] = CRONJOB, **more: Any) -> Object:
 
 
 def judged(body: Object, controller: Controller[Resource] = CRONJOB) -> Object:
-    answer = admission.validate(admission.read(body, controller), controller)
+    answer = admission.validate(admission.read_review(body, controller), controller)
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert answer["response"]["uid"] == "705ab4f5"
     return answer["response"]
@@ -85,13 +85,13 @@ class TestReviews:
     )
     def test_what_is_none_of_this_version_about_this_kind_is_refused_in_one_line(self, body):
         with pytest.raises(ReviewError) as error:
-            admission.read(body, CRONJOB)
+            admission.read_review(body, CRONJOB)
 
         assert "\n" not in str(error.value)
 
     def test_the_refusal_names_the_field(self):
         with pytest.raises(ReviewError, match=r"request\.kind\.group: must be set"):
-            admission.read(review(obj(), kind={"version": "v1", "kind": "CronJob"}), CRONJOB)
+            admission.read_review(review(obj(), kind={"version": "v1", "kind": "CronJob"}), CRONJOB)
 
     def test_what_later_versions_add_is_passed_over(self):
         assert judged(review(obj(), invented={"a": 1}))["allowed"] is True

@@ -155,7 +155,7 @@ def stored(pair: Pair) -> Material:
 
 class TestReading:
     def test_what_is_written_is_read(self, stored: Material):
-        again = Material.read(stored.wire())
+        again = Material.from_secret(stored.wire())
 
         assert again.current.certificate == stored.current.certificate
         assert again.coming is not None
@@ -167,24 +167,24 @@ class TestReading:
         foreign = authority(subject("x"), SINCE, UNTIL).certificate
         both = pem([foreign, *stored.trusted])
 
-        assert Material.read(with_(stored, "ca.crt", both)).trusted == stored.trusted
+        assert Material.from_secret(with_(stored, "ca.crt", both)).trusted == stored.trusted
 
     def test_a_bundle_without_end_is_cut(self, stored: Material):
         many = pem([*stored.trusted] * MOST)
 
-        assert len(Material.read(with_(stored, "ca.crt", many)).trusted) == MOST
+        assert len(Material.from_secret(with_(stored, "ca.crt", many)).trusted) == MOST
 
     @pytest.mark.parametrize("name", ["next.crt", "next.key"])
     @pytest.mark.parametrize("text", [None, b"", b"x"])
     def test_without_a_whole_next_pair_there_is_none(self, stored, name, text):
-        found = Material.read(with_(stored, name, text))
+        found = Material.from_secret(with_(stored, name, text))
 
         assert found.coming is None
         assert found.trusted == stored.trusted
 
     @pytest.mark.parametrize("text", [None, b"", b"x"])
     def test_without_a_bundle_what_is_served_is_known(self, stored, text):
-        found = Material.read(with_(stored, "ca.crt", text))
+        found = Material.from_secret(with_(stored, "ca.crt", text))
 
         assert found.current.certificate == stored.current.certificate
         assert found.trusted == ()
@@ -213,26 +213,26 @@ class TestReading:
     )
     def test_what_is_unusable_is_told_without_its_values(self, stored, name, text, says):
         with pytest.raises(UnusableError, match=f"^{says}$"):
-            Material.read(with_(stored, name, text))
+            Material.from_secret(with_(stored, name, text))
 
     def test_what_another_signed_is_none_of_ours(self, stored: Material, forged: Pair):
         data = with_(stored, "tls.crt", pem([forged.certificate]))
         data["tls.key"] = b64encode(key_pem(forged.key)).decode()
 
         with pytest.raises(UnusableError, match="not self-signed"):
-            Material.read(data)
+            Material.from_secret(data)
 
     @pytest.mark.parametrize("value", ["%", 7, None, ["x"]])
     def test_a_value_that_no_server_stores_is_unusable(self, stored: Material, value: Any):
         with pytest.raises(UnusableError, match=r"tls\.crt is (no base64|missing)"):
-            Material.read({**stored.wire(), "tls.crt": value})
+            Material.from_secret({**stored.wire(), "tls.crt": value})
 
     def test_a_key_of_another_kind_is_refused(self, stored: Material):
         key = rsa.generate_private_key(65537, 2048)
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
         with pytest.raises(UnusableError, match=r"^tls\.key is no ECDSA key$"):
-            Material.read(with_(stored, "tls.key", text))
+            Material.from_secret(with_(stored, "tls.key", text))
 
     def test_python_serves_it(self, stored: Material, tmp_path: Path):
         file, data = tmp_path / "both.pem", stored.wire()

@@ -413,14 +413,14 @@ class TestLiveContext:
     async def test_a_connection_gets_what_was_loaded_last(self):
         live, one, two = LiveContext(), pair(), pair()
         for made in (one, two):
-            live.load(Served.of(made))
+            live.load(Served.of_pair(made))
             assert shown(live.context) == made.certificate
 
     async def test_what_does_not_belong_together_leaves_the_last_in_place(self):
         live, one, two = LiveContext(), pair(), pair()
-        live.load(Served.of(one))
+        live.load(Served.of_pair(one))
         assert "PRIVATE" not in repr(live.served)
-        wrong = replace(Served.of(two), key=Served.of(one).key)
+        wrong = replace(Served.of_pair(two), key=Served.of_pair(one).key)
 
         with pytest.raises(UnusableError, match="cannot be used"):
             live.load(wrong)
@@ -457,7 +457,7 @@ class TestLiveContext:
     async def test_it_works_where_files_cannot_be_in_memory(self, monkeypatch):
         monkeypatch.delattr(os, "memfd_create", raising=False)
         live, made = LiveContext(), pair()
-        live.load(Served.of(made))
+        live.load(Served.of_pair(made))
 
         assert shown(live.context) == made.certificate
 
@@ -471,7 +471,7 @@ class TestLiveContext:
         """One with ffdhe8192 takes 100 ms of the event loop."""
         live, usual = LiveContext(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         leaf = pair()
-        live.load(Served.of(leaf))
+        live.load(Served.of_pair(leaf))
         file = tmp_path / "both.pem"
         file.write_bytes(pem([leaf.certificate]) + key_pem(leaf.key))
         usual.load_cert_chain(file)

@@ -30,32 +30,32 @@ NOBODY: Final = ""
 
 
 def by_name(leases: Iterable[Object]) -> dict[str, Seen]:
-    """Return what matters of Leases, whoever wrote them."""
-    return {View(lease).name: found for lease in leases if (found := seen(lease))}
+    """Return the Leases by name, as they were read."""
+    return {View(lease).name: read for lease in leases if (read := seen(lease))}
 
 
 def at_work(
     leases: Mapping[str, Seen], wall: datetime, server_time: datetime | None = None
 ) -> tuple[str, Seen] | None:
-    """Return a Lease whose holder seems to work, with its name: one look.
+    """Return a Lease whose holder seems to work, with its name.
 
-    It goes by the API server's clock, which tells both when a Lease was written and what time it
-    is. Where that is not known, it goes by the holder's clock and our `wall` clock.
+    It goes by the API server's clock, by which the Lease was written too. Where that is not known,
+    it goes by the holder's clock and our `wall` clock.
     """
-    for name, found in sorted(leases.items()):
-        seconds = found.seconds or Timing().seconds
-        renewed = instant(found.renewed)
-        if server_time and (written := instant(found.written)):
+    for name, lease in sorted(leases.items()):
+        seconds = lease.seconds or Timing().seconds
+        renewed = instant(lease.renewed)
+        if server_time and (written := instant(lease.written)):
             wall, renewed = server_time, written
-        if found.holder and renewed and (wall - renewed).total_seconds() < seconds:
-            return name, found
+        if lease.holder and renewed and (wall - renewed).total_seconds() < seconds:
+            return name, lease
     return None
 
 
 class Divisions:
-    """What one operator has seen of the Leases of other divisions.
+    """The Leases of other divisions, as one operator has seen them.
 
-    `base` is the name of its installation, `shard` what it serves; None if it serves all. All
+    `base` is the name of its installation, `shard` its part; None if it serves all namespaces. All
     instants are `Clock.elapsed`.
     """
 
@@ -63,12 +63,12 @@ class Divisions:
         self._base, self._shard, self._timing = base, shard, timing
         self._others: dict[str, Election] = {}
 
-    def looked(self, leases: Mapping[str, Seen], now: float) -> None:
+    def take_in(self, leases: Mapping[str, Seen], now: float) -> None:
         """Take in a consistent list of all Leases, when it arrives."""
         for name in filter(self._is_other, leases):
             self._others.setdefault(name, Election(NOBODY, self._timing))
         for name, election in self._others.items():
-            election.looked(leases.get(name), now)
+            election.take_in(leases.get(name), now)
 
     def held(self, now: float) -> dict[str, str]:
         """Return the holders of the Leases that may be held, by the name of each."""

@@ -70,7 +70,7 @@ def _never() -> bool:
 
 
 class Term:
-    """What the election's thread and the loop that works know of each other: until when we lead.
+    """The state that the election's thread and the working loop share: until when we lead.
 
     All are plain values, each written by one of the two and read by the other.
     """
@@ -166,7 +166,7 @@ class Elector:
         await self.hold()
 
     async def gain(self) -> None:
-        """Wait until we lead, however long it takes and whatever the server answers."""
+        """Wait until we lead, however long it takes, through all errors of the server."""
         while True:
             self._election.doubt()
             pause = await self._turn()
@@ -208,7 +208,7 @@ class Elector:
     async def _write_release(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
-                await self._look()
+                await self._read_lease()
             step = self._give_up()
             if step is None:
                 return
@@ -240,7 +240,7 @@ class Elector:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Read):
-            await self._look()
+            await self._read_lease()
             step = self._next()
         if isinstance(step, Remove):
             await self._remove(step)
@@ -251,11 +251,11 @@ class Elector:
             self._second.held()
             self._log_holder(step.holder)
 
-    async def _look(self) -> None:
-        found = await self._cluster.read(
+    async def _read_lease(self) -> None:
+        lease = await self._cluster.read(
             LEASES, self._name, self._namespace, timeout=self._timeout()
         )
-        self._learn(found)
+        self._learn(lease)
 
     async def _apply(self, step: Take) -> None:
         meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
@@ -284,7 +284,7 @@ class Elector:
 
     def _learn(self, lease: Object | None) -> None:
         """Take in the Lease as the server has it."""
-        self._election.looked(seen(lease), self._clock.elapsed())
+        self._election.take_in(seen(lease), self._clock.elapsed())
         self._term.until = self._election.until
 
     def _give_up(self) -> Take | None:
@@ -312,7 +312,7 @@ class Elector:
         return max(usual, min(after, LONGEST_AFTER) * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
-        # Once is a race with another candidate: the next look shows who won. Twice in a row is not.
+        # Once is a race with another candidate: the next read shows who won. Twice in a row is not.
         if isinstance(error, _RIVALS) and self._failures == 1:
             self._log.debug("lease changed meanwhile", error=str(error))
             return
@@ -327,8 +327,8 @@ class Elector:
         self._holder = holder
 
     def _why(self) -> str:
-        found = self._election.seen
-        if found and found.holder != self._election.identity:
-            return f"the lease is held by {found.holder or 'nobody'} now"
+        lease = self._election.seen
+        if lease and lease.holder != self._election.identity:
+            return f"the lease is held by {lease.holder or 'nobody'} now"
         why = f" ({self._trouble})" if self._trouble else ""
         return f"the lease was not renewed for {self._timing.deadline:g} s{why}"

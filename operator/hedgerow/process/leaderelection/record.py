@@ -78,7 +78,7 @@ class Seen(Struct, frozen=True):
 
 
 def seen(lease: Mapping[str, Any] | None) -> Seen | None:
-    """Return what matters of a live Lease, whoever wrote it; None without one."""
+    """Return a live Lease as it was read; None without one."""
     if lease is None:
         return None
     view = View(lease)
@@ -140,7 +140,7 @@ class Election:
 
     @property
     def certain(self) -> bool:
-        """Whether what was last seen is current: no request is unanswered."""
+        """Whether the Lease as last seen is current: no request is unanswered."""
         return self._certain
 
     @property
@@ -155,7 +155,7 @@ class Election:
     def free_in(self, now: float) -> float:
         """Return the seconds until the Lease may be taken if nobody renews it.
 
-        0 if it may be taken now, infinite before the first look.
+        0 if it may be taken now, infinite before the first response.
         """
         return max(0.0, self._free_from - now)
 
@@ -172,16 +172,16 @@ class Election:
         self._certain = False  # until the response arrives
         return step
 
-    def looked(self, found: Seen | None, now: float) -> None:
+    def take_in(self, lease: Seen | None, now: float) -> None:
         """Take in the response to a read or an apply, when it arrives."""
-        before, self._seen = self._seen, found
-        if not self._looked or found != before:
-            self._change(before, found, now)
+        before, self._seen = self._seen, lease
+        if not self._looked or lease != before:
+            self._change(before, lease, now)
         self._looked = self._certain = True
-        sent = self._asked.get(found.renewed) if found and found.holder == self.identity else None
+        sent = self._asked.get(lease.renewed) if lease and lease.holder == self.identity else None
         if sent is not None:
             self.until = max(self.until, sent + self._timing.deadline)
-        elif found is not None and found.holder != self.identity:
+        elif lease is not None and lease.holder != self.identity:
             self.until = -math.inf
 
     def doubt(self) -> None:
@@ -218,12 +218,12 @@ class Election:
         spec = {key: value for key, value in spec.items() if value or "Time" not in key}
         return Take({"uid": held.uid, "resourceVersion": held.version}, spec)
 
-    def _change(self, before: Seen | None, found: Seen | None, now: float) -> None:
-        """Set from when the Lease may be taken, after a change or at the first look."""
+    def _change(self, before: Seen | None, lease: Seen | None, now: float) -> None:
+        """Set from when the Lease may be taken, after a change or the first response."""
         # A duration below ours must be somebody's edit: every candidate writes its own duration.
-        self._expires = now + max(found.seconds if found else 0, self._timing.seconds)
-        same = not self._looked or (before and found and before.uid == found.uid)
-        vacant = found and found.vacant and same
+        self._expires = now + max(lease.seconds if lease else 0, self._timing.seconds)
+        same = not self._looked or (before and lease and before.uid == lease.uid)
+        vacant = lease and lease.vacant and same
         self._free_from = now if vacant else self._expires
 
     def _take(self, now: float, wall: datetime) -> Take:

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 async def own_thread(
     name: str, *acts: Callable[[], Awaitable[object]]
 ) -> AsyncGenerator[asyncio.Queue[Exception]]:
-    """Run acts beside the body, and end them with it; yield what receives the errors they raise.
+    """Run acts beside the body, and end them with it; yield the queue of the errors they raise.
 
     Neither loop waits for the other or reaches into it: each posts signals, which the other takes
     in its turn. Acts that do not end in time are left behind; the thread is a daemon, as those are

@@ -32,7 +32,7 @@ _REMEDIES: Final = {
 }
 _OBJECTS: Final = tuple(_REMEDIES)
 _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
-"""What else is read of a request; a client may send anything beside it."""
+"""The other members of a request that are read; a client may send anything beside them."""
 _reader: Final = reader(dict[str, Raw])
 
 
@@ -42,13 +42,13 @@ async def answered(body: bytes, controller: Controller[Any]) -> Object:
     Decoding takes much memory: the server takes in one large body at a time.
     """
     try:
-        told = await _decoded(body)
+        review = await _decoded(body)
     except _TooLargeError as error:
         return admission.refusal(error.uid, controller.resource.api, str(error))
     except _UndecodableError as error:
         # Nothing is ever done for such an object, and its finalizers can still be removed.
         return admission.answered(error.uid, allowed=True, warnings=[str(error)])
-    return admission.validate(admission.read(told, controller), controller)
+    return admission.validate(admission.read_review(review, controller), controller)
 
 
 class _TooLargeError(Exception):
@@ -66,12 +66,12 @@ class _UndecodableError(Exception):
 
 
 async def _decoded(body: bytes) -> Any:
-    """Return what is judged of a review, decoded member by member; raises ValueError.
+    """Return the parts of a review that are judged, each decoded by itself; raises ValueError.
 
     An object of `LARGEST` bytes takes tens of milliseconds, in which the event loop stands still,
     so it may go on after each. A stored object that cannot be decoded counts as none.
     """
-    told, request = await bodies.passing_over(body, _members)
+    review, request = await bodies.passing_over(body, _members)
     for name in _MEMBERS:
         if len(request.get(name, b"")) > FREE:
             raise ValueError(f"request.{name}: it is too long")
@@ -89,7 +89,7 @@ async def _decoded(body: bytes) -> Any:
         raise _UndecodableError(_uid(request)) from None
     with suppress(ValueError):
         asked |= await _each(request, ("oldObject",))
-    return {**await _each(told, ("apiVersion", "kind")), "request": asked}
+    return {**await _each(review, ("apiVersion", "kind")), "request": asked}
 
 
 def _uid(request: Mapping[str, bytes]) -> str:
@@ -109,8 +109,8 @@ def _openings(content: bytes) -> int:
 
 def _members(body: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return the members of a review and of its request as JSON; raises ValueError."""
-    told = _raw(body)
-    return told, _raw(told.get("request", b"{}"))
+    review = _raw(body)
+    return review, _raw(review.get("request", b"{}"))
 
 
 def _raw(content: bytes) -> dict[str, bytes]:

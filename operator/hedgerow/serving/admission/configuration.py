@@ -31,7 +31,11 @@ def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
 
 def webhook_names(controllers: Iterable[Controller[Any]], domain: str = DOMAIN) -> frozenset[str]:
     """Return the names of all webhooks."""
-    return frozenset(webhook_name(one.resource.api, domain) for one in controllers if one.is_custom)
+    return frozenset(
+        webhook_name(controller.resource.api, domain)
+        for controller in controllers
+        if controller.is_custom
+    )
 
 
 def path_of(api: ApiResource) -> str:
@@ -52,7 +56,7 @@ def configuration(
     Built-in resources have none: if we were down, nobody could write them. `caBundle` is left out:
     the code that makes the certificates applies it as a field manager of its own.
     """
-    apis = [one.resource.api for one in controllers if one.is_custom]
+    apis = [controller.resource.api for controller in controllers if controller.is_custom]
     if not apis:
         return None
     place = {"name": service, "namespace": namespace, "port": PORT}

@@ -91,7 +91,7 @@ class Review(Model):
         return None if is_terminating(self.object) else self.object
 
 
-def read(body: Any, controller: Controller[R]) -> Review:
+def read_review(body: Any, controller: Controller[R]) -> Review:
     """Return an AdmissionReview about a controller's resource; raises ReviewError.
 
     Anything that the API server could not have sent is refused here, before it is judged.
@@ -125,12 +125,12 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     accepted: dict[str, list[FieldError]] = {}
     for error in errors_of(review.old_object, controller) if review.old_object else ():
         accepted.setdefault(error.field, []).append(error)
-    found = [e for e in errors_of(obj, controller) if e not in accepted.get(e.field, ())]
+    errors = [e for e in errors_of(obj, controller) if e not in accepted.get(e.field, ())]
     warned = [cut(text, _LONGEST_WARNING) for text in _without_effect(obj, controller)]
     more: Object = {"warnings": warned} if warned else {}
-    if found:
-        more["status"] = validation.status(controller.resource.api, _name(obj), found)
-    return answer(review, allowed=not found, **more)
+    if errors:
+        more["status"] = validation.status(controller.resource.api, _name(obj), errors)
+    return answer(review, allowed=not errors, **more)
 
 
 def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
@@ -191,15 +191,15 @@ def errors_of(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
 def _too_long(value: Any, model: type[BaseModel], path: str = "") -> Iterator[FieldError]:
     """Yield an error for each list that has more items than its field allows."""
     for name, field in model.model_fields.items() if isinstance(value, dict) else ():
-        found: Any = value.get(field.alias or name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        inner: Any = value.get(field.alias or name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         place = f"{path}{field.alias or name}"
-        if isinstance(found, list):
+        if isinstance(inner, list):
             limits = [bound.max_length for bound in field.metadata if isinstance(bound, MaxLen)]
-            if any(len(found) > limit for limit in limits):  # pyright: ignore[reportUnknownArgumentType]
+            if any(len(inner) > limit for limit in limits):  # pyright: ignore[reportUnknownArgumentType]
                 detail = f"must have at most {limits[0]} items"
-                yield FieldError(place, len(found), detail, "FieldValueTooMany")  # pyright: ignore[reportUnknownArgumentType]
+                yield FieldError(place, len(inner), detail, "FieldValueTooMany")  # pyright: ignore[reportUnknownArgumentType]
         elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _too_long(found, field.annotation, f"{place}.")
+            yield from _too_long(inner, field.annotation, f"{place}.")
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:

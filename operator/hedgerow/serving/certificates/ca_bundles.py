@@ -61,7 +61,7 @@ class Bundles:
     async def _extended(
         self, live: Object, hooks: list[Object], wanted: Sequence[x509.Certificate], now: datetime
     ) -> list[Object]:
-        """Apply what bundles lack, without what has expired there; return the webhooks."""
+        """Add missing certificates to the bundles, and drop expired ones; return the webhooks."""
         bundles = {View(hook).text("name"): _bundle(hook, wanted, now) for hook in hooks}
         self.problem = ""
         if all(_text(hook) == bundles[View(hook).text("name")] for hook in hooks):
@@ -88,9 +88,9 @@ class Bundles:
 
 def _bundle(hook: Object, wanted: Sequence[x509.Certificate], now: datetime) -> str:
     """Return a webhook's bundle; a complete one stays exactly as it is."""
-    found = _trusted_by(hook)
-    valid = [one for one in own(found) if is_usable(one, now)]
-    if found and found == valid and set(wanted) <= set(found):
+    trusted = _trusted_by(hook)
+    valid = [certificate for certificate in own(trusted) if is_usable(certificate, now)]
+    if trusted and trusted == valid and set(wanted) <= set(trusted):
         return _text(hook)
     return b64encode(pem(list(dict.fromkeys((*wanted, *valid)))[:MOST])).decode()
 

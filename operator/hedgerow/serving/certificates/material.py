@@ -48,7 +48,7 @@ class UnusableError(ValueError):
 def create(names: Sequence[str], now: datetime, validity: timedelta) -> Pair:
     """Return a new pair for these DNS names and IP addresses.
 
-    Its subject is like no other, because OpenSSL looks up by the subject what it trusts. Clients of
+    Its subject is like no other, because OpenSSL looks up trusted certificates by it. Clients of
     a server do not read it.
     """
     return self_signed(
@@ -68,10 +68,10 @@ def issued(certificate: x509.Certificate) -> datetime:
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
     """Return a certificate's DNS names and IP addresses; empty if they cannot be read."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except _NO_EXTENSION:
         return frozenset()
-    return frozenset(str(name.value) for name in found)
+    return frozenset(str(name.value) for name in names)
 
 
 def is_own(certificate: x509.Certificate) -> bool:
@@ -90,7 +90,7 @@ def is_own(certificate: x509.Certificate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The pair that is served, the next one if there is one, and what clients are to trust.
+    """The pair that is served, the next one if there is one, and the certificates to trust.
 
     `trusted` has the certificates of both, and former ones that some replica may still serve.
     """
@@ -101,18 +101,18 @@ class Material:
 
     def wire(self) -> dict[str, str]:
         """Return a Secret's `data`."""
-        found = {
+        data = {
             CERTIFICATE: pem([self.current.certificate]),
             KEY: key_pem(self.current.key),
             BUNDLE: pem(self.trusted),
         }
         if self.coming:
-            found |= {NEXT_CERTIFICATE: pem([self.coming.certificate])}
-            found |= {NEXT_KEY: key_pem(self.coming.key)}
-        return {name: b64encode(value).decode() for name, value in found.items()}
+            data |= {NEXT_CERTIFICATE: pem([self.coming.certificate])}
+            data |= {NEXT_KEY: key_pem(self.coming.key)}
+        return {name: b64encode(value).decode() for name, value in data.items()}
 
     @classmethod
-    def read(cls, secret: Mapping[str, Any]) -> Material:
+    def from_secret(cls, secret: Mapping[str, Any]) -> Material:
         """Return the material in a Secret's `data`.
 
         Raises UnusableError without values of it if the served pair is unusable. A next pair or a
@@ -130,7 +130,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a TLS server needs: a chain and its key in PEM, and when it is valid."""
+    """The input of a TLS server: a chain and its key in PEM, and when it is valid."""
 
     chain: bytes
     key: bytes = field(repr=False)
@@ -138,7 +138,7 @@ class Served:
     until: datetime
 
     @classmethod
-    def of(cls, pair: Pair) -> Served:
+    def of_pair(cls, pair: Pair) -> Served:
         """Return one of our pairs in the form for a TLS server."""
         return cls.by(pair.certificate, pem([pair.certificate]), key_pem(pair.key))
 
@@ -158,12 +158,16 @@ def certificates(text: bytes, what: str) -> list[x509.Certificate]:
 
 def own(some: Iterable[x509.Certificate]) -> list[x509.Certificate]:
     """Return those of the first `MOST` certificates that have the form of ours."""
-    return [one for one, _ in zip(some, range(MOST), strict=False) if is_own(one)]
+    return [
+        certificate
+        for certificate, _ in zip(some, range(MOST), strict=False)
+        if is_own(certificate)
+    ]
 
 
 def _pair(secret: Mapping[str, Any], certificate: str, key: str) -> Pair:
-    found, private = _decoded(secret, certificate), _decoded(secret, key)
-    first = certificates(found, certificate)[0]
+    chain, private = _decoded(secret, certificate), _decoded(secret, key)
+    first = certificates(chain, certificate)[0]
     if not is_own(first):
         raise UnusableError(f"{certificate} is not self-signed, is an authority, or lives too long")
     return Pair(first, _key(private, key, first))

@@ -35,15 +35,15 @@ class MountedCertificates(Certificates):
         super().__init__(clock)
         self._directory = anyio.Path(directory)
 
-    async def _look(self) -> str:
+    async def _refresh(self) -> str:
         try:
-            self._serve(await self._found())
+            self._serve(await self._read_directory())
         except (OSError, UnusableError) as error:
             said = error.strerror if isinstance(error, OSError) else error
             raise UnusableError(f"{self._directory}: {said}") from error
         return ""
 
-    async def _found(self) -> Served:
+    async def _read_directory(self) -> Served:
         place = (await (self._directory / CERTIFICATE).resolve()).parent
         if not await (place / KEY).exists():
             place = self._directory

@@ -48,10 +48,10 @@ class Rules:
 def following(
     stored: Material | None, rules: Rules, now: datetime, *, published: bool, lost: bool = False
 ) -> Material | None:
-    """Return the material to store in place of what is stored; None if that is good.
+    """Return the material to store in place of `stored`; None if that is good.
 
-    `published`: every webhook trusts all that is stored as `trusted`. `lost`: it was stored, and is
-    no more; then there is another next pair, since somebody may have deleted it to be rid of it.
+    `published`: every webhook trusts its `trusted` certificates. `lost`: the Secret is gone; then
+    there is another next pair, since somebody may have deleted the Secret to be rid of it.
     """
     if stored is None:
         return _material(create(rules.names, now, rules.validity), None, (), now)
@@ -91,5 +91,5 @@ def _material(
 ) -> Material:
     """Return material that has both pairs and valid former certificates trusted."""
     both = [pair.certificate for pair in (coming, current) if pair]
-    valid = [one for one in former if is_usable(one, now)]
+    valid = [certificate for certificate in former if is_usable(certificate, now)]
     return Material(current, coming, tuple(dict.fromkeys([*both, *valid]))[:MOST])

@@ -25,7 +25,7 @@ MISSING: Final = "1"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored: `material`, or a `flaw` that makes it unusable; no uid: no Secret."""
+    """The content of the Secret: `material`, or a `flaw` in it; no uid: there is no Secret."""
 
     uid: str = ""
     version: str = ""
@@ -46,8 +46,8 @@ class SecretStore:
         """Return kind, namespace and name."""
         return f"Secret {self.namespace}/{self.name}"
 
-    async def read(self) -> Stored:
-        """Return what is stored."""
+    async def read_secret(self) -> Stored:
+        """Return the content of the Secret."""
         live = await self._cluster.read(SECRET, self.name, self.namespace)
         return Stored() if live is None else _stored(live)
 
@@ -73,6 +73,6 @@ def _stored(live: Object) -> Stored:
     seen = View(live)
     uid, version = seen.uid, seen.text("metadata", "resourceVersion")
     try:
-        return Stored(uid, version, Material.read(seen.mapping("data")))
+        return Stored(uid, version, Material.from_secret(seen.mapping("data")))
     except UnusableError as error:
         return Stored(uid, version, flaw=str(error))

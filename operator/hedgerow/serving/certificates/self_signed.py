@@ -29,11 +29,11 @@ class SelfSigned(Certificates):
         self._rules = rules
         self._material: Material | None = None
 
-    async def _look(self) -> str:
+    async def _refresh(self) -> str:
         wanted = following(self._material, self._rules, self._clock.now(), published=True)
         self._material = wanted or self._material
         if self._material:
-            self._serve(Served.of(self._material.current))
+            self._serve(Served.of_pair(self._material.current))
         return ""
 
 
@@ -52,9 +52,9 @@ class SharedCertificates(Certificates):
         self._trusted: frozenset[x509.Certificate] = frozenset()
         self._held = ("", "")
 
-    async def _look(self) -> str:
+    async def _refresh(self) -> str:
         before, now, problem = self._trusted, self._clock.now(), ""
-        stored = await self._store.read()
+        stored = await self._store.read_secret()
         known = stored.material or self._material
         failure = await self._publish(known)
         published = (
@@ -72,7 +72,7 @@ class SharedCertificates(Certificates):
         return "; ".join(filter(None, (problem, self._bundles.problem)))
 
     async def _publish(self, material: Material | None) -> KubeError | None:
-        """Publish what clients are to trust; return an error instead of raising it.
+        """Publish the certificates to trust; return an error instead of raising it.
 
         The caller raises it after it has loaded the certificate to serve.
         """
@@ -84,7 +84,7 @@ class SharedCertificates(Certificates):
         return None
 
     async def _write(self, wanted: Material, over: Stored) -> tuple[Stored, str]:
-        """Store it; return what is stored, and the conflict if there is one.
+        """Store the material; return the Secret's content, and the conflict if there is one.
 
         After a conflict, it does not try again until the Secret has changed.
         """
@@ -103,8 +103,8 @@ class SharedCertificates(Certificates):
     def _adopt(self, material: Material, trusted: frozenset[x509.Certificate]) -> None:
         """Serve the stored pair once it is trusted, or at once if there is none better.
 
-        `trusted` is what the webhooks have trusted since the last look: the API server needs a
-        moment to notice a new `caBundle`.
+        `trusted` are the certificates that the webhooks have trusted since the last check: the API
+        server needs a moment to notice a new `caBundle`.
         """
         known, certificate = self._material, material.current.certificate
         if (
@@ -114,7 +114,7 @@ class SharedCertificates(Certificates):
             or not is_usable(known.current.certificate, self._clock.now())
         ):
             self._material = material
-            self._serve(Served.of(material.current))
+            self._serve(Served.of_pair(material.current))
 
     def _mistrust(self) -> str:
         if self._material is None or self._material.current.certificate in self._trusted:
@@ -123,5 +123,5 @@ class SharedCertificates(Certificates):
 
 
 def _pause(rules: Rules) -> timedelta:
-    """Return the time between two looks: there are several while a certificate settles."""
+    """Return the time between two checks: there are several while a certificate settles."""
     return min(rules.settles / 8, LONGEST_PAUSE)

@@ -74,7 +74,7 @@ class Certificates(ABC):
         return self._mistrust()
 
     @abstractmethod
-    async def _look(self) -> str:
+    async def _refresh(self) -> str:
         """Check the certificate, renew or load it if needed; return the problem, or empty.
 
         Raises KubeError and UnusableError.
@@ -93,7 +93,7 @@ class Certificates(ABC):
     async def _attempt(self) -> None:
         draw, wait = self._clock.jitter(), 0.0
         try:
-            trouble = await self._look()
+            trouble = await self._refresh()
             self._failures = 0
         except (KubeError, UnusableError) as error:
             # Another replica was faster and has done what is needed: this is not a problem.

@@ -44,7 +44,7 @@ class RequestParser(h11.Connection):
     """
 
     def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        """Return what a client sent next; raises RemoteProtocolError."""
+        """Return the next event of a client; raises RemoteProtocolError."""
         try:
             event = super().next_event()
         except h11.RemoteProtocolError as error:
@@ -107,9 +107,9 @@ class Connection(H11Protocol):
         others = cast("set[Connection]", self.connections - {self})
         if len(others) < self._most:
             return True
-        idle = [one for one in others if one.idle]
+        idle = [connection for connection in others if connection.idle]
         if idle:
-            min(idle, key=lambda one: one.since).cut()
+            min(idle, key=lambda connection: connection.since).cut()
         return bool(idle)
 
     def cut(self) -> None:
@@ -209,6 +209,6 @@ async def listen(address: Address) -> socket.socket:
 async def _place(address: Address) -> tuple[socket.AddressFamily, str]:
     if not address.host:
         return (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "")
-    found = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    family, *_, place = found[0]
+    infos = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    family, *_, place = infos[0]
     return family, str(place[0])

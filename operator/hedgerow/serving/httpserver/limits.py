@@ -29,7 +29,7 @@ as a container's memory is limited."""
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the clients of one server may use.
+    """The limits of the clients of one server.
 
     `connections`: at a time. `body`: bytes of a request's body.
     """
@@ -91,7 +91,7 @@ def _refusal(code: HTTPStatus, why: str) -> PlainTextResponse:
 
 
 def _in_time(receive: Receive, seconds: float) -> Receive:
-    """Return what receives a request until so many seconds from now; it raises HTTPException."""
+    """Return `receive` with a limit of so many seconds from now; it raises HTTPException then."""
     until = anyio.current_time() + seconds
 
     async def receiving() -> Message:

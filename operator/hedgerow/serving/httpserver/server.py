@@ -100,8 +100,8 @@ class _Forward(logging.Handler):
 
 
 def _config(app: ASGIApp, bounds: Bounds) -> uvicorn.Config:
-    told = logging.getLogger("uvicorn.error")
-    told.handlers, told.propagate = [_Forward()], False
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_Forward()], False
 
     return uvicorn.Config(
         Limited(app, body=bounds.body),
