@@ -46,12 +46,12 @@ log = structlog.get_logger(__name__)
 def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
 
-    Meanwhile it logs what the cluster lacks for them. Raises what `run` raises. Raises ValueError
-    for an option of a controller that is not valid, if there is no controller, if two have the same
-    name or kind, and if the settings name a controller that is not among them, or namespaces for
-    one that works on all.
+    Meanwhile it logs the rights and kinds that they lack. Raises the errors of `run`. Raises
+    ValueError for an option of a controller that is not valid, if there is no controller, if two
+    have the same name or kind, and if the settings name a controller that is not among them, or
+    namespaces for one that works on all.
     """
-    # First, so that what is raised here is a line of the log as well, if nobody catches it.
+    # First, so that an error raised here is a line of the log as well, if nobody catches it.
     configure(settings.log_format, debug=settings.debug, for_good=True)
     registry = Registry.of_all(controllers).configured(settings.options)
     unknown = [name for name in settings.controllers if name not in registry.names]
@@ -111,15 +111,15 @@ async def _run(
         await refuse_another_operator(settings, cluster, clock)
         return server
 
-    async def begin() -> tuple[Cluster, Any]:
+    async def log_in() -> tuple[Cluster, Any]:
         """Return the cluster; outside a pod, where nothing is waited for, also its version."""
         cluster = await stack.enter_async_context(login)
         return cluster, None if in_pod() else await ask(cluster)
 
-    begun = await stop.unless_asked(begin)
-    if begun is None:
+    connected = await stop.unless_asked(log_in)
+    if connected is None:
         return
-    cluster, server = begun
+    cluster, server = connected
     names = Registry(controllers).names
     async with anyio.create_task_group() as tasks:
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
@@ -145,8 +145,8 @@ async def _run(
             shard=settings.shard or "all",
             **services.served,
         )
-        if told := untested(server):
-            log.warning(told)
+        if warning := untested(server):
+            log.warning(warning)
         tasks.start_soon(tell_unserved, cluster, controllers, settings.program)
         task_status.started()
         await stop.unless_asked(rights.ask_once)
@@ -169,9 +169,9 @@ async def _run(
 
 
 def warn_of_memory(settings: Settings, limit: int | None) -> None:
-    """Log a warning if a memory limit, in bytes, does not leave what is needed beside the caches.
+    """Log a warning if a memory limit, in bytes, leaves too little beside the caches.
 
-    With less the process is killed, again and again, whatever the caches leave out.
+    With less the process is killed, again and again, however much the caches leave out.
     """
     needed = RESERVE + (settings.memory_budget or 0)
     if limit is not None and limit < needed:
@@ -217,7 +217,7 @@ def _runners(
     *,
     door: Door,
 ) -> list[ControllerRunner]:
-    """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
+    """Return a runner for each controller; those of cluster-scoped resources run in shard 0."""
     shard = settings.part
     installation = settings.installation
     clock = SystemClock()

@@ -56,19 +56,19 @@ def read_json(text: str) -> Any:
 
 
 def reader(kind: type[T]) -> Callable[[bytes | Raw], T]:
-    """Return a function that reads of JSON what a type names; it raises ValueError.
+    """Return a function that reads the members of JSON that a type names; it raises ValueError.
 
-    What is in the other members, or is `Raw`, is passed over: it is neither decoded nor checked.
+    Other members, and `Raw` ones, are passed over: they are neither decoded nor checked.
     """
     decoder = Decoder(kind)
 
-    def read(content: bytes | Raw) -> T:
+    def decoded(content: bytes | Raw) -> T:
         try:
             return decoder.decode(content)
         except RecursionError as error:
             raise ValueError(_TOO_DEEP) from error
 
-    return read
+    return decoded
 
 
 def shallow(content: bytes) -> bytes:
@@ -78,14 +78,14 @@ def shallow(content: bytes) -> bytes:
     1.5 MB of brackets.
     """
     parts, level, begin, end = list[bytes](), 0, 0, 0
-    for found in _TOKEN.finditer(content):
-        if found["opens"]:
+    for token in _TOKEN.finditer(content):
+        if token["opens"]:
             level += 1
-            begin = found.start() if level == DEEPEST + 1 else begin
-        elif found["closes"]:
+            begin = token.start() if level == DEEPEST + 1 else begin
+        elif token["closes"]:
             if level == DEEPEST + 1:
                 parts += [content[end:begin], b"1e999"]
-                end = found.end()
+                end = token.end()
             level -= 1
     return b"".join((*parts, content[end:]))
 

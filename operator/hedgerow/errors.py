@@ -1,4 +1,4 @@
-"""Errors: what people are told in one line."""
+"""Errors: those that people read, in one line."""
 
 
 class OneLineError(Exception):

@@ -26,7 +26,7 @@ def descriptor(path: Path | str, flags: int, mode: int = 0o666) -> int:
 
 
 def opened(path: Path, how: Literal["wb", "ab", "xb"], mode: int = 0o666) -> BinaryIO:
-    """Open a file for writing: over what it has, behind it, or only if there is none."""
+    """Open a file for writing: over its content, behind it, or only if there is no file."""
 
     def opener(name: str, flags: int) -> int:
         return descriptor(name, flags, mode)
@@ -35,6 +35,6 @@ def opened(path: Path, how: Literal["wb", "ab", "xb"], mode: int = 0o666) -> Bin
 
 
 def overwrite(path: Path, content: str | bytes, mode: int = 0o666) -> None:
-    """Write a file, over what it has; raises OSError."""
+    """Write a file, over its content; raises OSError."""
     with opened(path, "wb", mode) as file:
         file.write(content.encode() if isinstance(content, str) else content)

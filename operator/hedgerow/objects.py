@@ -158,19 +158,19 @@ def is_manager_of(controller: str, manager: str) -> bool:
 
 def labelling_program(key: str) -> str | None:
     """Return the program whose controllers label their children with this key, or None."""
-    found = _LABEL_KEY.fullmatch(key)
-    return None if found is None else found[1] or PROGRAM
+    match = _LABEL_KEY.fullmatch(key)
+    return None if match is None else match[1] or PROGRAM
 
 
 def renamed(text: str, program: str, command: str = "") -> str:
     """Return a text of ours, such as a command's help, with the name of another program.
 
-    What is the library's own keeps its name: `hedgerow.dev` in annotations, and paths. `command` is
-    how the program is called, where that is not its name: its commands are written so.
+    Names of the library stay: `hedgerow.dev` in annotations, and paths. `command` is how the
+    program is called, where that is not its name: its commands are written so.
     """
     text = text.replace(_PREFIX, variable_prefix(program))
     called = command or program
-    return _WORD.sub(lambda found: called if found["command"] else program, text)
+    return _WORD.sub(lambda match: called if match["command"] else program, text)
 
 
 def variable_prefix(program: str) -> str:

@@ -67,8 +67,8 @@ class Registry:
         _check_lags(self.controllers)
         kinds = [controller.resource.api.kind for controller in self.controllers]
         named = [name for name in self.names for _ in _apart(self[name])]
-        for what, found in (("named", named), ("for kind", kinds)):
-            if twice := _twice(found):
+        for what, words in (("named", named), ("for kind", kinds)):
+            if twice := _twice(words):
                 raise RegistrationError(f"two controllers are {what} {twice}")
 
     @classmethod
@@ -76,8 +76,8 @@ class Registry:
         """Return a registry of all that an author gives; raises RegistrationError."""
         given = cast("object", controllers)
         if isinstance(given, Controller) or not isinstance(given, Iterable):
-            told = f"{class_of(cast('object', given))} for the controllers"
-            raise RegistrationError(f"{told}: give them as in `main((CONTROLLER,))`")
+            wrong = f"{class_of(cast('object', given))} for the controllers"
+            raise RegistrationError(f"{wrong}: give them as in `main((CONTROLLER,))`")
         return cls(tuple(controllers))
 
     @property
@@ -93,14 +93,16 @@ class Registry:
     @property
     def for_namespaces(self) -> str:
         """The names of the controllers whose resources are Namespaces; empty if there are none."""
-        return ", ".join(one.name for one in self.controllers if one.is_for_namespaces)
+        return ", ".join(
+            controller.name for controller in self.controllers if controller.is_for_namespaces
+        )
 
     def __getitem__(self, name: str) -> tuple[Controller[Any], ...]:
         """Return the controllers with this name, mostly one; raises KeyError."""
-        found = tuple(one for one in self.controllers if one.name == name)
-        if not found:
+        named = tuple(controller for controller in self.controllers if controller.name == name)
+        if not named:
             raise KeyError(name)
-        return found
+        return named
 
     def of(self, group_version: str, kind: str) -> Controller[Any] | None:
         """Return the controller of a custom resource, or None."""
@@ -114,8 +116,8 @@ class Registry:
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers with these names, each once; without names, those not opt-in."""
         if given := tuple(dict.fromkeys(names)):
-            return tuple(one for name in given for one in self[name])
-        return tuple(one for one in self.controllers if not one.opt_in)
+            return tuple(controller for name in given for controller in self[name])
+        return tuple(controller for controller in self.controllers if not controller.opt_in)
 
     def limited(self, names: Iterable[str] = ()) -> Registry:
         """Return a registry of the `chosen` controllers alone."""
@@ -128,15 +130,15 @@ class Registry:
         """
         return Registry(
             tuple(
-                one.options.configure(options[one.name])
-                if one.options and options.get(one.name)
-                else one
-                for one in self.controllers
+                controller.options.configure(options[controller.name])
+                if controller.options and options.get(controller.name)
+                else controller
+                for controller in self.controllers
             )
         )
 
     def unknown(self, names: Iterable[str]) -> str:
-        """Return what is wrong with controllers' names; empty if there is one for each."""
+        """Return the error of controllers' names; empty if each names a controller."""
         name = next((name for name in names if name not in self.names), None)
         if name is None:
             return ""
@@ -180,10 +182,10 @@ def check(controller: Controller[Any]) -> None:
 
 
 def _check_types(controller: object) -> None:
-    """Raise RegistrationError for what is not of the type that the contract gives it."""
+    """Raise RegistrationError for a value that is not of the type that the contract gives it."""
     if not isinstance(controller, Controller):
-        told = f"{class_of(controller)} among the controllers"
-        raise RegistrationError(f"{told}: give each as in `main((CONTROLLER,))`")
+        wrong = f"{class_of(controller)} among the controllers"
+        raise RegistrationError(f"{wrong}: give each as in `main((CONTROLLER,))`")
     if misfit := next(misfits(cast("object", controller), Controller), ""):
         raise RegistrationError(f"the controller {controller.name} has {misfit}")
 
@@ -202,7 +204,7 @@ def _check_classes(controller: Controller[Any]) -> None:
 
 
 def _wrong_api(api: ApiResource, *, is_custom: bool) -> str:
-    """Return what no API server can have, or none has; empty if there is nothing."""
+    """Return why no API server can have this `api`; empty if one can."""
     if misfit := next(misfits(api, ApiResource), ""):
         return misfit
     for what, text, match, example in (
@@ -247,7 +249,7 @@ def _may_be_contributed(path: tuple[str, ...]) -> bool:
 
 def _apart(named: tuple[Controller[Any], ...]) -> tuple[Controller[Any], ...]:
     """Return the controllers of one name, only the first if they may share it."""
-    are_alike = len({one.opt_in for one in named}) == 1
+    are_alike = len({controller.opt_in for controller in named}) == 1
     return named[:1] if are_alike and not any(c.is_custom or c.owns for c in named) else named
 
 
@@ -278,6 +280,6 @@ def ours() -> Registry:
 
 def _ours() -> Iterable[Controller[Any]]:
     for module in iter_modules(controllers.__path__, f"{controllers.__name__}."):
-        found = import_module(f"{module.name}.controller" if module.ispkg else module.name)
-        named: Controller[Any] | tuple[Controller[Any], ...] = getattr(found, NAME, ())
+        imported = import_module(f"{module.name}.controller" if module.ispkg else module.name)
+        named: Controller[Any] | tuple[Controller[Any], ...] = getattr(imported, NAME, ())
         yield from named if isinstance(named, tuple) else (named,)

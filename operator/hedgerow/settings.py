@@ -74,8 +74,8 @@ def _parts(value: Any) -> Any:
 
 def _bytes(value: Any) -> Any:
     """Return a number of bytes from a Kubernetes quantity, with or without a binary suffix."""
-    found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
-    return int(found[1]) * 1024 ** _SUFFIXES.index(found[2]) if found else value
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) * 1024 ** _SUFFIXES.index(match[2]) if match else value
 
 
 def _address(text: str) -> str:
@@ -329,7 +329,7 @@ class Settings(BaseModel):
 
     @property
     def installation(self) -> Installation:
-        """What its writes, children and own objects are marked with."""
+        """The installation whose marks its writes, children and own objects have."""
         return Installation(self.instance, self.program)
 
     @property
@@ -339,7 +339,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _together(self) -> Self:
-        """Check what settings mean together."""
+        """Check the settings that depend on each other."""
         if self.shard and not self.leader_elect:
             raise ValueError("--shard is elected: it cannot be without --leader-elect")
         if ends_as_shard(self.instance):

@@ -1,7 +1,7 @@
 """Shard: the namespaces that one of several operators serves, if they divide all of them.
 
 A namespace has a point, the first 24 bits of its FNV-1a hash. Shard i of n serves the namespaces
-whose point is i modulo n; what is in no namespace belongs to shard 0. Fewer bits would not tell
+whose point is i modulo n; objects in no namespace belong to shard 0. Fewer bits would not tell
 names apart that differ only at their end: `team-a` to `team-z` have the first 8 in common.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 MOST: Final = 100
-"""The most shards: each receives what the API server sends to any of them."""
+"""The most shards: each receives all that the API server sends to any of them."""
 
 _BASIS: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
@@ -28,10 +28,10 @@ _SUFFIX: Final = re.compile(rf"shard-{_NUMBER}-of-{_NUMBER}")
 
 def hashed(namespace: str) -> int:
     """Return the 64-bit FNV-1a hash of a namespace."""
-    found = _BASIS
+    value = _BASIS
     for byte in namespace.encode(errors="surrogatepass"):
-        found = ((found ^ byte) * _PRIME) & _BITS
-    return found
+        value = ((value ^ byte) * _PRIME) & _BITS
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -56,10 +56,10 @@ class Shard(Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Return the shard of a text such as 2/8; raises ValueError."""
-        found = _TEXT.fullmatch(text)
-        if not found:
+        match = _TEXT.fullmatch(text)
+        if not match:
             raise ValueError(f"{text!r} is no shard, such as 2/8")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         """Return it as it is given: 2/8."""
@@ -67,11 +67,11 @@ class Shard(Struct, frozen=True):
 
     @property
     def suffix(self) -> str:
-        """What the names of its own objects end with."""
+        """The end of the names of its own objects."""
         return f"shard-{self.number}-of-{self.count}"
 
     def serves(self, namespace: str) -> bool:
-        """Return whether it serves a namespace; "" stands for what is in none."""
+        """Return whether it serves a namespace; "" stands for objects in none."""
         return (point_of(namespace) % self.count if namespace else 0) == self.number
 
 
@@ -85,11 +85,11 @@ def lease_name(base: str, shard: Shard | None) -> str:
 
 def shard_of(base: str, name: str) -> Shard | None:
     """Return the shard of an installation whose Lease has a name; None if none has it."""
-    found = (
+    match = (
         _SUFFIX.fullmatch(name.removeprefix(f"{base}-")) if name.startswith(f"{base}-") else None
     )
     try:
-        return Shard(int(found[1]), int(found[2])) if found else None
+        return Shard(int(match[1]), int(match[2])) if match else None
     except ValueError:
         return None
 

@@ -28,7 +28,7 @@ class Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments of what is printed, cleaned; also of each part of it."""
+        """Yield the segments of a renderable, cleaned; also of each part of it."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=escaped_lines(segment.text))
 

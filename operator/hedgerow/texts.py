@@ -1,4 +1,4 @@
-"""Texts: what others wrote, as it may be shown: cut, and with nothing that a terminal obeys.
+"""Texts: those of others as they may be shown: cut, and with nothing that a terminal obeys.
 
 Numbers of things in words, and commands as a shell takes them.
 """
@@ -51,7 +51,7 @@ def escaped(text: str) -> str:
     """Return a text in one line; each character that is not printable is escaped as in JSON.
 
     These are control characters, line separators, marks that turn the direction of reading, and
-    blanks other than the usual one. In a JSON document the escapes mean what they replace.
+    blanks other than the usual one. In a JSON document the escapes mean the same characters.
     """
     if text.isprintable():
         return text
@@ -60,7 +60,7 @@ def escaped(text: str) -> str:
 
 def escaped_lines(text: str) -> str:
     """Return a text escaped in the same way, except for the ends of its lines, and tabs."""
-    return _STRETCH.sub(lambda found: escaped(found[0]), text)
+    return _STRETCH.sub(lambda stretch: escaped(stretch[0]), text)
 
 
 def _escape(char: str) -> str:

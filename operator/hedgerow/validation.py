@@ -26,7 +26,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """An error of one field: a path such as `spec.ports[0].name`, the value, and what is wrong."""
+    """An error of one field: a path such as `spec.ports[0].name`, the value, and the reason."""
 
     field: str
     value: Any
@@ -140,10 +140,10 @@ _TYPES: Final[Mapping[str, str]] = {
 
 def field_errors(error: ValidationError) -> Iterator[FieldError]:
     """Yield an error for each field, with a path such as `spec.ports[0].name`."""
-    found = error.errors(include_url=False)
-    places = {item["loc"] for item in found}
+    items = error.errors(include_url=False)
+    places = {item["loc"] for item in items}
     parents = {place[:depth] for place in places for depth in range(len(place))}
-    for item in found:
+    for item in items:
         branch = _branch(item["loc"], places)
         if branch == _UNION[1] or (item["type"] == _TOO_SHORT and item["loc"] in parents):
             continue  # said of the other branch; or of the items, which pydantic does not count
@@ -154,10 +154,10 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def in_a_line(error: ValidationError) -> str:
-    """Return what is wrong with each field, in one line, without the values."""
+    """Return the errors of all fields in one line, without the values."""
     return "; ".join(
-        f"{found.field}: {found.detail}" if found.field else found.detail
-        for found in field_errors(error)
+        f"{wrong.field}: {wrong.detail}" if wrong.field else wrong.detail
+        for wrong in field_errors(error)
     )
 
 

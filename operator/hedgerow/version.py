@@ -32,8 +32,8 @@ def user_agent(program: str, purpose: str = "") -> str:
 
 def untested(answer: Mapping[str, Any]) -> str:
     """Return one sentence if an answer to GET /version is of too old a Kubernetes, "" otherwise."""
-    found = re.match(r"v?(\d{1,4})\.(\d{1,4})", str(answer.get("gitVersion", "")))
-    if not found or (int(found[1]), int(found[2])) >= OLDEST_KUBERNETES:
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})", str(answer.get("gitVersion", "")))
+    if not match or (int(match[1]), int(match[2])) >= OLDEST_KUBERNETES:
         return ""
     oldest = ".".join(map(str, OLDEST_KUBERNETES))
-    return f"Kubernetes {found[1]}.{found[2]} is not supported: {oldest} is the oldest that is"
+    return f"Kubernetes {match[1]}.{match[2]} is not supported: {oldest} is the oldest that is"

@@ -53,11 +53,11 @@ def selector_text(selector: Mapping[str, Any]) -> str:
 def named_by(label: str) -> Callable[[View], tuple[Key, ...]]:
     """Return a function from an object to its resource's key, which is the value of this label."""
 
-    def of(obj: View) -> tuple[Key, ...]:
+    def key_in_label(obj: View) -> tuple[Key, ...]:
         name = obj.text("metadata", "labels", label)
         return (Key(obj.namespace, name),) if name else ()
 
-    return of
+    return key_in_label
 
 
 def _requirements(selector: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -65,9 +65,9 @@ def _requirements(selector: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple
     for key, value in view.mapping("matchLabels").items():
         yield key, "=", (str(value),)
     for expression in view.items("matchExpressions"):
-        one = View(expression)
-        values = tuple(sorted(map(str, one.items("values"))))
-        yield one.text("key"), one.text("operator"), values
+        requirement = View(expression)
+        values = tuple(sorted(map(str, requirement.items("values"))))
+        yield requirement.text("key"), requirement.text("operator"), values
 
 
 def _holds(key: str, operator: str, values: tuple[str, ...], labels: Mapping[str, Any]) -> bool:
@@ -103,15 +103,15 @@ def waits_for(
     may_be_zero: bool = False,
     lasting: bool = False,
 ) -> str:
-    """Return what keeps a Deployment from being available, and why; empty if it is available.
+    """Return why a Deployment is not available; empty if it is available.
 
     Available means: the Deployment controller has seen the newest generation, every replica is
     of that generation and available, there is at least one unless it `may_be_zero`, and the
     Deployment has `Available=True`. The generation read here is never older than our own last
     write, since the cache stores the response of every apply.
 
-    Why is what the Deployment says itself, and what the first of its pods by name waits for. Text
-    of others is cut to 600 characters and escaped. `lasting` leaves out numbers and pods, as far as
+    The reasons are those of the Deployment itself and of the first of its pods by name. Text of
+    others is cut to 600 characters and escaped. `lasting` leaves out numbers and pods, as far as
     the Deployment says why: that stays the same until somebody acts.
     """
     if deployment is None:
@@ -127,7 +127,7 @@ def waits_for(
 
 
 def _waiting(pods: Iterable[Pod]) -> tuple[str, ...]:
-    """Return what the first of some pods by name waits for, in words; empty if none waits."""
+    """Return why the first of some pods by name is not ready, in words; empty if all are."""
     mine = [(pod.name, why) for pod in pods if (why := pod.why_not_ready)]
     return tuple(printable(f"pod {name}: {why}", LONGEST_REASON) for name, why in sorted(mine)[:1])
 
@@ -196,9 +196,9 @@ def missing_port(ports: Iterable[Mapping[str, Any]], pod_spec: Mapping[str, Any]
 
 def _named_ports(pod_spec: View) -> Iterator[tuple[str, str]]:
     sidecars = (
-        one
-        for one in pod_spec.items("initContainers")
-        if View(one).text("restartPolicy") == "Always"
+        container
+        for container in pod_spec.items("initContainers")
+        if View(container).text("restartPolicy") == "Always"
     )
     for container in (*pod_spec.items("containers"), *sidecars):
         for port in map(View, View(container).items("ports")):

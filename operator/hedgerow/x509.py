@@ -61,7 +61,7 @@ def self_signed(
 ) -> Pair:
     """Return a new certificate for these names that is no authority, signed by its own key.
 
-    Whoever trusts it trusts nothing else: what its key signs is refused.
+    Whoever trusts it trusts nothing else: certificates signed by its key are refused.
     """
     key = new_key()
     return _end_entity(_unsigned(subject, subject, key, since, until), key, key, usages, names)
@@ -101,7 +101,7 @@ def subject(common: str, organizations: Iterable[str] = ()) -> x509.Name:
 
 def pem(bundle: Iterable[x509.Certificate]) -> bytes:
     """Return certificates in PEM, one after the other."""
-    return b"".join(one.public_bytes(Encoding.PEM) for one in bundle)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in bundle)
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -133,7 +133,7 @@ def _general(name: str) -> x509.GeneralName:
 
 
 def _key_usage(*, signs: bool) -> x509.KeyUsage:
-    """Return what a key may be used for: an authority's signs certificates, any other's TLS."""
+    """Return the uses of a key: an authority's signs certificates, any other's TLS."""
     return x509.KeyUsage(
         digital_signature=not signs,
         content_commitment=False,

@@ -47,12 +47,12 @@ def admission_policy(
             "apiGroups": [group],
             "apiVersions": ["*"],
             "operations": list(rules[1]),
-            "resources": sorted(found),
+            "resources": sorted(resources),
         }
-        for group, found in sorted(plurals.items())
+        for group, resources in sorted(plurals.items())
     ]
     named, met = (
-        [{"name": one, "expression": expression} for one, expression in some.items()]
+        [{"name": key, "expression": expression} for key, expression in some.items()]
         for some in (variables, conditions or {})
     )
     spec = {
@@ -67,14 +67,14 @@ def admission_policy(
 
 
 def binding(names: Names, name: str) -> Object:
-    """Return a policy's binding: it applies everywhere, and denies what is not allowed."""
+    """Return a policy's binding: it applies everywhere, and denies all that is not allowed."""
     made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
     return made | {"spec": {"policyName": name, "validationActions": ["Deny"]}}
 
 
 def either(expressions: Iterable[str]) -> str:
     """Return the expression that one of these is true."""
-    return " || ".join(f"({one})" for one in expressions) or "false"
+    return " || ".join(f"({expression})" for expression in expressions) or "false"
 
 
 def is_of(api: ApiResource) -> str:

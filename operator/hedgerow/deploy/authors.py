@@ -49,7 +49,7 @@ def _written(controller: Controller[Resource]) -> list[ApiResource]:
 
 
 def _judged(controllers: Iterable[Controller[Resource]]) -> Iterator[tuple[str, str]]:
-    """Yield what is judged.
+    """Yield the resources that are judged, each as a group and a plural.
 
     An annotation of a built-in kind can be written by way of some subresources too, that of a
     custom resource cannot.

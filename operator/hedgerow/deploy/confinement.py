@@ -86,7 +86,7 @@ def _policy(
     variables: dict[str, str],
     validations: dict[str, str],
 ) -> list[Object]:
-    """Return a policy on what the account creates, changes and deletes, and its binding.
+    """Return a policy on the account's creations, changes and deletions, and its binding.
 
     `judged` are a group and a plural each; `validations` are expressions by their messages.
     """
@@ -204,7 +204,8 @@ def _is_named(pattern: str) -> str:
 
 
 def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
-    open_ones = OPEN_NAMESPACES if any(one.is_for_namespaces for one in controllers) else ()
+    for_namespaces = any(controller.is_for_namespaces for controller in controllers)
+    open_ones = OPEN_NAMESPACES if for_namespaces else ()
     system = [name for name in SYSTEM_NAMESPACES if name not in open_ones]
     kept_out, who = to_ascii([*system, names.namespace]), names.program
     reporter = to_ascii(names.installation.label_key)

@@ -48,9 +48,9 @@ def kustomization(resources: Iterable[str]) -> Object:
 
 def _resources(overlay: Overlay, made: Iterable[Part]) -> Iterable[str]:
     """Return an overlay's resources in order: shared directories and its own files."""
-    found = ["../chart/definitions"]
-    found += [p.file if p.directory == overlay else f"../{p.directory}" for p in made]
-    return dict.fromkeys(found)
+    paths = ["../chart/definitions"]
+    paths += [p.file if p.directory == overlay else f"../{p.directory}" for p in made]
+    return dict.fromkeys(paths)
 
 
 def _kustomization(directory: str) -> Path:

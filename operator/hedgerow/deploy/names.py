@@ -53,7 +53,7 @@ class Names:
 
     @property
     def installation(self) -> Installation:
-        """The installation: what its writes and children are marked with."""
+        """The installation, which marks its writes and children."""
         return Installation(self.instance, self.program)
 
     @property

@@ -26,8 +26,8 @@ def text(names: Names) -> str:
 
 def policy(names: Names) -> Object:
     """Return the policy as an object."""
-    [found] = from_yaml(text(names))
-    return found
+    [admission_policy] = from_yaml(text(names))
+    return admission_policy
 
 
 def binding(names: Names) -> Object:

@@ -1,4 +1,4 @@
-"""Rights: what hedgerow and its users may do at an API server, and the RBAC rules for that.
+"""Rights: those of hedgerow and its users at an API server, and the RBAC rules for them.
 
 The operator uses each of its rights. There is no `update`, since every write is an apply, and there
 are no wildcards.
@@ -81,14 +81,14 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
 def by_namespace(granted: RightSet) -> dict[str, RightSet]:
     """Return rights by the namespace in which they are to be granted; an empty one means anywhere.
 
-    What is granted anywhere is not granted in a namespace once more.
+    A right that is granted anywhere is not granted in a namespace once more.
     """
     anywhere = frozenset(right for right in granted if not right.namespace)
-    found = {"": anywhere}
+    rights_of = {"": anywhere}
     for right in sorted(granted - anywhere):
         if replace(right, namespace="") not in anywhere:
-            found[right.namespace] = found.get(right.namespace, frozenset()) | {right}
-    return found
+            rights_of[right.namespace] = rights_of.get(right.namespace, frozenset()) | {right}
+    return rights_of
 
 
 def of_cluster() -> RightSet:
@@ -152,14 +152,14 @@ def _of_people(
     status: Iterable[str],
     scale: Iterable[str],
 ) -> RightSet:
-    found: RightSet = frozenset()
+    granted: RightSet = frozenset()
     for resource in resources:
         api: ApiResource = resource.api
-        found |= rights(api.group, api.plural, whole)
-        found |= rights(api.group, f"{api.plural}/status", status)
+        granted |= rights(api.group, api.plural, whole)
+        granted |= rights(api.group, f"{api.plural}/status", status)
         if resource.definition.scale:
-            found |= rights(api.group, f"{api.plural}/scale", scale)
-    return found
+            granted |= rights(api.group, f"{api.plural}/scale", scale)
+    return granted
 
 
 def rules(granted: RightSet) -> list[Object]:
@@ -189,5 +189,5 @@ def rules(granted: RightSet) -> list[Object]:
 
 
 def _in_order(right: Right) -> tuple[str, str, str, int, str]:
-    """Return what rights are ordered by; `shard-10` comes after `shard-2`."""
+    """Return the sort key of a right; `shard-10` comes after `shard-2`."""
     return right.group, right.resource, right.verb, len(right.name), right.name

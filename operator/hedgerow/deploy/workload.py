@@ -32,7 +32,7 @@ PAUSE = 5
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the pods run: an image, and the settings that differ between overlays."""
+    """The program that the pods run: an image, and the settings that differ between overlays."""
 
     names: Names
     image: str
@@ -44,7 +44,7 @@ class Program:
 
     @property
     def suffix(self) -> str:
-        """What the name of its Deployment ends with, and its pods are labelled with."""
+        """The end of its Deployment's name, and the component label of its pods."""
         return self.shard.suffix if self.shard else ""
 
     @property

@@ -100,7 +100,7 @@ imagePullSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What the chart is made of: controllers, definitions by file, and names of variables."""
+    """The input of the chart: controllers, definitions by file, and names of variables."""
 
     version: str
     registry: Registry
@@ -115,7 +115,11 @@ class Chart:
     @property
     def options(self) -> dict[str, tuple[Option, ...]]:
         """The options of single controllers, by the controller's name."""
-        return {one.name: one.options.known for one in self.registry.controllers if one.options}
+        return {
+            controller.name: controller.options.known
+            for controller in self.registry.controllers
+            if controller.options
+        }
 
     @property
     def places(self) -> dict[str, str]:
@@ -186,12 +190,12 @@ def _templates(chart: Chart) -> Iterator[tuple[str, list[Any], str]]:
 
 
 def _parts(chart: Chart, overlays: Iterable[Overlay], names: Iterable[str]) -> Iterator[Part]:
-    """Yield the parts of overlays for these controllers, with places for what values are about."""
+    """Yield the parts of overlays for these controllers, with places for the values."""
     options = {
-        controller: {one.name: place(controller + one.name)}
+        controller: {option.name: place(controller + option.name)}
         for controller, known in chart.options.items()
-        for one in known
-        if one.metavar == "NAMESPACE"
+        for option in known
+        if option.metavar == "NAMESPACE"
     }
     for overlay in overlays:
         yield from parts(
@@ -249,7 +253,11 @@ def _labelled(obj: Any) -> Any:
 
 def _definitions(chart: Chart) -> str:
     """Return the template of the definitions: each is there for the controller that serves it."""
-    serving = {one.resource: one.name for one in chart.registry.controllers if one.is_custom}
+    serving = {
+        controller.resource: controller.name
+        for controller in chart.registry.controllers
+        if controller.is_custom
+    }
     named = (f'"{file}" "{serving[resource]}"' for file, resource in chart.definitions.items())
     return _DEFINED.replace("@", " ".join(named))
 
@@ -297,8 +305,9 @@ def _of_shard(made: Any) -> Any:
     spec, metadata = made["spec"], made["metadata"]
     template, pod = spec["template"], spec["template"]["spec"]
     spread = [
-        one | {"labelSelector": {"matchLabels": own(one["labelSelector"]["matchLabels"])}}
-        for one in pod["topologySpreadConstraints"]
+        constraint
+        | {"labelSelector": {"matchLabels": own(constraint["labelSelector"]["matchLabels"])}}
+        for constraint in pod["topologySpreadConstraints"]
     ]
     return made | {
         "metadata": metadata
@@ -316,7 +325,7 @@ def _of_shard(made: Any) -> Any:
 
 def _arguments(chart: Chart) -> str:
     """Return the lines for the arguments that differ, in the order of `Program.arguments`."""
-    found = [
+    lines = [
         _printed("with", _SUFFIX, "--shard", '(. | trimPrefix "-shard-" | replace "-of-" "/")'),
         _each("controllers", "--controllers"),
         _each("namespaces", "--namespace"),
@@ -325,8 +334,8 @@ def _arguments(chart: Chart) -> str:
         for option in options:
             value = f"$.Values.{controller}.{option.name}"
             text = '(join "," .)' if option.metavar.endswith(",…") else "."
-            found.append(_printed("with", value, f"--{controller}-{option.name}", text))
-    return "\n".join(found)
+            lines.append(_printed("with", value, f"--{controller}-{option.name}", text))
+    return "\n".join(lines)
 
 
 def _each(values_of: str, option: str) -> str:
@@ -340,7 +349,7 @@ def _printed(how: str, value: str, option: str, text: str) -> str:
 
 
 def _head(objects: list[Any], chart: Chart, condition: str = "", why: str = "") -> str:
-    """Return a template: comments, what is chosen if it is asked for, and the objects."""
+    """Return a template: comments, the chosen controllers if they are needed, and the objects."""
     text = written(objects, chart.places)
     comments = "".join(f"# {line}\n" for line in (NOTE, *why.splitlines()))
     if condition:

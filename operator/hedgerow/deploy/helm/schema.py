@@ -116,7 +116,7 @@ def _quantities() -> Object:
 
 
 def _labels(but: Sequence[str]) -> Object:
-    """Return what labels are, but for those that are not free."""
+    """Return the schema of labels, but for those that are not free."""
     labels = _keys(_text(_LABEL_VALUE)) | {"properties": dict.fromkeys(but, False)}
     labels["patternProperties"][_AGGREGATION] = False
     return labels

@@ -1,6 +1,6 @@
-"""Superposing: what differs between variants of an object, as one object with conditions.
+"""Superposing: the variants of an object, as one object with conditions.
 
-Each variant is what is made under one condition of a template, such as a chosen controller.
+Each variant is the object under one condition of a template, such as a chosen controller.
 Several conditions may be true. Then the parts of their variants stand beside each other: keys of
 maps, items of lists, and the alternatives of an expression.
 """
@@ -38,12 +38,12 @@ class Conditions:
 
 
 def superposed(variants: Mapping[str, Any], together: Any, conditions: Conditions) -> Any:
-    """Return what is made under whichever of the conditions are true.
+    """Return one value with conditions, for whichever of them are true.
 
-    `together` is what is made if all are: its keys, items and alternatives tell their order. Raises
+    `together` is the value if all are: its keys, items and alternatives tell their order. Raises
     ValueError for a difference that cannot be expressed.
     """
-    if all(one == together for one in variants.values()):
+    if all(variant == together for variant in variants.values()):
         return together
     match together:
         case dict():
@@ -65,12 +65,12 @@ def _only(
 
 
 def _keys(variants: Mapping[str, Object], together: Object, conditions: Conditions) -> Object:
-    if odd := {key for one in variants.values() for key in one} - together.keys():
+    if odd := {key for variant in variants.values() for key in variant} - together.keys():
         raise ValueError(f"keys of single variants only: {', '.join(sorted(odd))}")
     return {
         key: _only(
             variants,
-            {condition: one[key] for condition, one in variants.items() if key in one},
+            {condition: variant[key] for condition, variant in variants.items() if key in variant},
             value,
             conditions,
         )
@@ -90,12 +90,12 @@ def _items(
     }
     for items in named.values():
         order = {**order, **{key: item for key, item in items.items() if key not in order}}
-    found: list[Any] = []
+    merged: list[Any] = []
     for key, item in order.items():
         having = {condition: items[key] for condition, items in named.items() if key in items}
         if having:
-            found.append(_only(variants, having, item, conditions))
-    return found
+            merged.append(_only(variants, having, item, conditions))
+    return merged
 
 
 def _differ(names: Iterable[str]) -> bool:
@@ -104,7 +104,7 @@ def _differ(names: Iterable[str]) -> bool:
 
 
 def _name(item: Any) -> str:
-    """Return what an item of a list is known by in all variants."""
+    """Return the identity of an item of a list, in all variants."""
     match item:
         case {"kind": str(kind), "metadata": {"name": str(name), **rest}}:
             return f"{kind} {rest.get('namespace')}/{name}"
@@ -193,7 +193,7 @@ def _having(variants: Mapping[str, Sequence[str]], parts: Sequence[str]) -> list
 
 
 def _alternatives(text: str, start: int) -> tuple[list[str], str]:
-    """Return the parts `(a)`, `(b)` of `(a) || (b)` from a position on, and what follows them."""
+    """Return the parts `(a)`, `(b)` of `(a) || (b)` from a position on, and the rest."""
     parts: list[str] = []
     if text.startswith(_NONE, start):
         return parts, text[start + len(_NONE) :]
@@ -210,7 +210,7 @@ def _alternatives(text: str, start: int) -> tuple[list[str], str]:
 
 
 def _condition(variants: Mapping[str, Any], these: Collection[str], conditions: Conditions) -> str:
-    """Return the condition for what only these variants have; empty if all have it."""
+    """Return the condition for a part that only these variants have; empty if all have it."""
     return "" if len(these) == len(variants) else conditions.any_of(these)
 
 

@@ -43,14 +43,14 @@ class Value:
 class Lines:
     """Lines as they are, between the keys of a map or the items of a list.
 
-    `@` stands for their indent, `@+` for that of what is below.
+    `@` stands for their indent, `@+` for that of the lines below.
     """
 
     template: str
 
 
 def place(name: str) -> str:
-    """Return what stands for a place in objects until they are written; it is a DNS label too."""
+    """Return the text that stands for a place until objects are written; it is a DNS label too."""
     return f"zz-{name}-zz"
 
 
@@ -64,21 +64,21 @@ def written(objects: list[Any], places: Mapping[str, str]) -> str:
 
     `places` are the expressions for the places; raises KeyError for one that is not there.
     """
-    found: list[str] = []
+    text_lines: list[str] = []
     for made in objects:
         condition, obj = (made.condition, made.value) if isinstance(made, Only) else ("", made)
         lines = ["---", *_lines(obj, 0)]
         if condition:
             lines = [f"{{{{- if {condition} }}}}", *lines, "{{- end }}"]
-        found += lines
-    return filled("\n".join(found) + "\n", places)
+        text_lines += lines
+    return filled("\n".join(text_lines) + "\n", places)
 
 
 def filled(text: str, places: Mapping[str, str]) -> str:
     """Return a text with the expressions for its places; one that is a value itself is quoted."""
     whole = re.compile(rf"(?m)(?<=: |- ){_PLACE.pattern}$")
-    text = whole.sub(lambda found: f"{{{{ {places[found[1]]} | quote }}}}", text)
-    return _PLACE.sub(lambda found: f"{{{{ {places[found[1]]} }}}}", text)
+    text = whole.sub(lambda match: f"{{{{ {places[match[1]]} | quote }}}}", text)
+    return _PLACE.sub(lambda match: f"{{{{ {places[match[1]]} }}}}", text)
 
 
 def _lines(value: Any, indent: int) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _lines(value: Any, indent: int) -> Iterator[str]:
 
 
 def _entry(start: Any, value: Any, indent: int) -> Iterator[str]:
-    """Yield the lines of a key or a hyphen with what belongs to it."""
+    """Yield the lines of a key or a hyphen with its value."""
     pad = " " * indent
     if isinstance(start, Lines) or isinstance(value, Lines):
         yield from _as_they_are(start if isinstance(start, Lines) else value, indent)
