@@ -94,9 +94,9 @@ def plan_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show what `kubectl apply --server-side` would do, without doing it.
+    """Show what a server-side apply would do, without doing it.
 
-    The files may have objects of any kind, and hedgerow need not be installed. For hedgerow's own
+    Objects are applied as `kubectl apply --server-side` does. The files may have objects of any kind, and hedgerow need not be installed. For hedgerow's own
     resources, the command then makes the passes that the operator would make.
 
     Each write is a server-side dry run, so that defaults, validation and admission take part. The
