@@ -50,11 +50,12 @@ class WriteRefusal:
     def lines(self) -> tuple[str, ...]:
         """The causes; one of several lines, as a webhook may write it, is as many.
 
-        The others are marked: whoever wrote them shall not forge a line of ours.
+        The others are marked, with nothing at which a line may be broken: whoever wrote them shall
+        not forge a line of ours.
         """
         parted = (cause.strip().split("\n") for cause in self.causes)
         return tuple(
-            line for first, *more in parted for line in (first, *(f"| {one}" for one in more))
+            line for first, *more in parted for line in (first, *(f"|{one}" for one in more))
         )
 
 

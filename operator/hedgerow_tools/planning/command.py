@@ -96,8 +96,9 @@ def plan_command(
 ) -> None:
     """Show what a server-side apply would do, without doing it.
 
-    Objects are applied as `kubectl apply --server-side` does. The files may have objects of any kind, and hedgerow need not be installed. For hedgerow's own
-    resources, the command then makes the passes that the operator would make.
+    Objects are applied as `kubectl apply --server-side` does. The files may have objects of any
+    kind, and hedgerow need not be installed. For hedgerow's own resources, the command then makes
+    the passes that the operator would make.
 
     Each write is a server-side dry run, so that defaults, validation and admission take part. The
     output names every field that would change, and its present field managers. It also names the

@@ -257,7 +257,7 @@ class TestSections:
         assert "Taken by force, as hedgerow.dev/claim asks" in out
         assert "Left to others, as hedgerow.dev/yield asks" in out
         assert out.count("Deployment/web: .spec.x  other") == 2
-        assert "a/b: no\n    a/b: | way\n" in out
+        assert "a/b: no\n    a/b: |way\n" in out
         assert "1 refused" in out
 
     def test_conditions_are_told_before_and_after_and_messages_once(self):

@@ -519,7 +519,7 @@ class TestBesideTheServersWords:
         plan.api.refuse("ConfigMap", refusal(400, "BadRequest", "policy says:\n- no\n- never\n"))
         out = printed(await plan.last(settings({})))
 
-        assert "\n    policy says:\n    | - no\n    | - never\n" in out
+        assert "\n    policy says:\n    |- no\n    |- never\n" in out
 
 
 class TestSecrets:
