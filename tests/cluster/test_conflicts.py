@@ -181,7 +181,10 @@ class TestRemedies:
     def test_each_that_is_offered_settles_the_conflict(
         self, tried: Looks, typed: Typing, nodes_sandbox: Sandbox, trial: Trial
     ):
-        """Fact: a shell, kubectl and the server take each remedy as it is printed."""
+        """Fact: a shell, kubectl and the server take each remedy as it is printed.
+
+        A move of fields is shown first, and done with `--yes`.
+        """
         situation = trial.situation
         kind, name = situation.kind, situation.name
         (field,) = tried.fields(situation)
@@ -197,6 +200,8 @@ class TestRemedies:
         line = remedies[trial.effect]
 
         Shell(nodes_sandbox).type(line)
+        if " adopt " in line:
+            Shell(nodes_sandbox).type(f"{line} --yes")
 
         eventually(lambda: not tried.told(kind, name), within=60, what=f"{line} settles it")
         eventually(

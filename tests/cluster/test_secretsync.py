@@ -252,7 +252,7 @@ def test_no_copy_is_deleted_for_one_that_the_server_would_not_create(
     mark = audit_log.mark()
 
     world.source("app", {"password": "one"}, annotations={TARGET_TYPE: "kubernetes.io/tls"})
-    stays = "stays as it is: refused with 422 Invalid about data[tls.crt]"
+    stays = f'stays as it is: Secret "{name}" is invalid: [data[tls.crt]: Required value'
     eventually(lambda: stays in world.told("app").get("Rejected", ""), 60, "Rejected")
     assert (world.get(name, plain) or {})["metadata"]["uid"] == uid
 
