@@ -128,6 +128,17 @@ class TestHistory:
         assert (live["spec"], state["spec"]) == ({"replicas": 1}, {"replicas": 2})
         assert not written(entry("patch", scale, subresource="scale"))[0].after
 
+    def test_one_that_changes_no_number_changes_the_version_alone(self):
+        eviction = {"kind": "Status", "metadata": {"resourceVersion": "9"}, "spec": {"x": 2}}
+        history, live = History(), widget({"replicas": 1})
+
+        list(history.take([entry("create", live), entry("create", eviction, subresource="x")]))
+
+        state = history.state(KEY)
+        assert state
+        assert state["metadata"]["resourceVersion"] == "9"
+        assert state["spec"] == live["spec"]
+
     def test_a_generated_name_is_in_the_answer(self):
         made = widget(generateName="demo-")
         (write,) = written(entry("create", made, name=""))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from hedgerow_tools.fields.edits import keyed, put, without
+from hedgerow_tools.fields.edits import arranged, keyed, put, without
 
 
 class TestPlaces:
@@ -72,3 +72,19 @@ class TestKeyed:
     )
     def test_everything_else_stays_as_it_is(self, want):
         assert keyed(want, [self.PORTS]) == want
+
+
+class TestArranged:
+    A, B = 'k:{"n":"a"}', 'k:{"n":"b"}'
+    ONE: ClassVar = [{"n": "a"}]
+    TWO: ClassVar = [{"n": "b"}, {"n": "a"}]
+
+    def test_a_list_gets_the_order_that_the_server_gives_it(self):
+        known = {self.A: {}, self.B: {}}
+
+        assert arranged([*self.ONE, {"n": "b"}], self.ONE, self.TWO, [known]) == self.TWO
+
+    def test_a_list_with_items_that_no_tree_names_stays_as_it_is(self):
+        merged = [{"n": "a"}, {"m": "odd"}]
+
+        assert arranged(merged, self.ONE, self.TWO, [{self.A: {}}]) == merged

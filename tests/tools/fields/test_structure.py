@@ -73,6 +73,16 @@ def test_lists_are_atomic_and_maps_granular_unless_it_says_otherwise(
 
 
 @pytest.mark.parametrize(
+    ("name", "element"), [("keyed", 'k:{"name": ""}'), ("set", 'v:""'), ("limits", "")]
+)
+def test_an_item_of_a_list_that_is_not_atomic_has_an_element(name: str, element: str) -> None:
+    found = place("f:spec", f"f:{name}")
+
+    assert found is not None
+    assert found.item_element.replace(" ", "") == element.replace(" ", "")
+
+
+@pytest.mark.parametrize(
     "path",
     [
         ("f:spec", "f:unknown"),
