@@ -1,8 +1,8 @@
 """Client-side apply: the two requests that kubectl makes for it, only as dry runs.
 
-`hedgerow plan` uses them to find out what `kubectl apply` would do, and the operator asks by the
-first one whether it could create a child anew. Both always have `dryRun=All`: the API server checks
-them and stores nothing.
+The operator asks by the first one whether it could create a child anew, and `hedgerow plan` by the
+second one what is left for kubectl to take over. Both always have `dryRun=All`: the API server
+checks them and stores nothing.
 """
 
 from __future__ import annotations

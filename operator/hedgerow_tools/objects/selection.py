@@ -30,7 +30,7 @@ OF_ONE = (Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable)
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KIND/NAME]...",
+        metavar="KIND/NAME",
         autocompletion=objects,
         help="The objects, their kind as kubectl takes it: deploy/web, bluegreen/demo; one may be"
         " two words: deploy web.",

@@ -52,7 +52,7 @@ _SILENT = 50
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KIND/]NAME...",
+        metavar="[KIND/]NAME",
         autocompletion=slashed,
         help="Resources as they are in the cluster: what would this operator do about them?",
         show_default=False,
