@@ -213,9 +213,9 @@ class Ledger:
         """The children whose last write or deletion was refused."""
         return frozenset(self.in_state(EntryState.REFUSED)) - {STATUS}
 
-    def waits(self, step: Write | Deletion, now: datetime, target: ChildId | None = None) -> bool:
+    def waits(self, step: Write | Deletion, now: datetime) -> bool:
         """Return whether a write or deletion is not to be made now, by the entry of its target."""
-        return self.entry(target or step.id).waits(step, now)
+        return self.entry(step.id).waits(step, now)
 
     def problem(self, step: Write | Deletion, now: datetime) -> Problem | None:
         """Return what is wrong with a planned request that is not made; None if nothing is."""

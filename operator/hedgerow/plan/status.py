@@ -263,8 +263,8 @@ def annotation_report(
     writes = () if contributions is None else plan_own(plan_input, contributions, text).writes
     is_news = text != annotation(live, status_annotation.STATUS_ANNOTATION)
     # The contribution without the annotation is tried, and settled, by itself.
-    reports = [replace(write, target=write.target or STATUS) for write in writes]
-    return StatusReport(next(iter(reports), None), contested, shown, is_news=is_news)
+    write = replace(writes[0], target=STATUS) if writes else None
+    return StatusReport(write, contested, shown, is_news=is_news)
 
 
 def with_said(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.refused import Place
     from hedgerow.kube.errors import KubeError
-    from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.ledger import Ledger, LedgerEntry
     from hedgerow.plan.writes import Deletion, Write
@@ -149,19 +148,17 @@ def record(
     clock: Clock,
     meter: Meter,
     problem: Problem | None = None,
-    target: ChildId | None = None,
     blocked: tuple[Place, ...] = (),
 ) -> LedgerEntry:
     """Note a refusal and return the entry; count it, and log one in a row as a warning.
 
-    `target` is its key in the ledger, if that is not the written object. `blocked` are the fields
-    for which the write was refused.
+    `blocked` are the fields for which the write was refused.
     """
     kind, now = kind_of(error), clock.now()
     meter.refused(request.value, kind.value)
     pair = step.intent_digest, step.content
     entry = ledger.refuse(
-        target or step.id,
+        step.id,
         pair,
         problem,
         now,

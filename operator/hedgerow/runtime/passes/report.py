@@ -49,7 +49,7 @@ async def report(current: Pass) -> Outcome | None:
         ledger.entries[STATUS] = wanted.entry
     elif write is None:
         ledger.clear(STATUS)
-    elif not any(ledger.waits(write, current.now, target) for target in (write.id, STATUS)):
+    elif not ledger.waits(write, current.now):
         return await _write(current, write, wanted)
     if not (wanted.is_news and current.controller.is_custom):
         await _stored(current, wanted)
@@ -82,8 +82,6 @@ async def _write(current: Pass, write: Write, wanted: StatusReport) -> Outcome |
         return current.outcome()
     if write.is_status:
         await current.context.publisher.publish_normal(current)
-    else:
-        ledger.clear(STATUS)
     if is_settled and await current.is_done():
         await _stored(current, wanted)
         return current.outcome()
@@ -105,7 +103,6 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
         request=RequestKind.STATUS,
         clock=current.context.clock,
         meter=current.context.meter,
-        target=STATUS,
     )
     # A conflict is reported in the status itself, once it has been seen; others pass.
     if write.is_status and entry.attempts > 1 and isinstance(error, Forbidden | Invalid):
