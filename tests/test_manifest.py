@@ -12,6 +12,7 @@ import pytest
 from hedgerow.manifest import (
     DEEPEST,
     LARGEST,
+    LONGEST,
     ManifestError,
     from_yaml,
     objects_in,
@@ -83,6 +84,14 @@ class TestRead:
 
         assert str(found) == "[" * DEEPEST + "]" * DEEPEST
 
+    @pytest.mark.parametrize("text", ["{0}\n---\n{1}", "kind: List\nitems:\n- {0}\n- {1}\n"])
+    def test_the_bound_is_that_of_an_object_not_of_a_text(self, text):
+        objects = (f"{{kind: A, a: {letter * (LARGEST * 9 // 10)}}}" for letter in "xy")
+        whole = text.format(*objects)
+
+        assert len(whole) > LARGEST
+        assert [found["a"][0] for found in objects_in("f", whole)] == ["x", "y"]
+
     def test_a_text_without_aliases_is_never_too_much(self):
         words = ["x" * 99] * (LARGEST // 100)
 
@@ -95,7 +104,9 @@ class TestRefused:
         [
             ("a: [", "line 2: did not find expected node content"),
             ("a: *b", "line 1: found undefined alias"),
-            ("x" * (LARGEST + 1), "it is larger than 3 MiB"),
+            ("x" * (LARGEST + 1), "line 1: the object is larger than 3 MiB"),
+            ("kind: a\n---\na: " + "x" * LARGEST, "line 3: the object is larger than 3 MiB"),
+            ("items: [{a: 1},\n{a: " + "x" * LARGEST + "}]", "line 2: the object is larger than 3"),
             ("a: &a [*a]", "line 1: it is nested within itself"),
             ("k: 1\na: &a\n  b: {c: *a}", "line 2: it is nested within itself"),
             ("[" * 100_000 + "]" * 100_000, "line 1: it is nested more than 100 levels deep"),
@@ -139,7 +150,7 @@ class TestRefused:
     def test_aliases_that_stand_for_too_much_are_refused_at_once(self, text):
         began = time.monotonic()
 
-        with pytest.raises(ManifestError, match="its aliases stand for more than 6 MiB"):
+        with pytest.raises(ManifestError, match="aliases stand for more than"):
             from_yaml(text)
 
         assert time.monotonic() - began < 5
@@ -164,14 +175,15 @@ class TestSources:
         (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\xff")
         monkeypatch.setattr(sys, "stdin", standard_input("é".encode()[:1]))
         for given, name in ((str(tmp_path / "a.yaml"), "a.yaml"), ("-", "standard input")):
+            [found] = sources([given])
             with pytest.raises(ManifestError, match=f"{name}: it is no text in UTF-8"):
-                list(sources([given]))
+                list(objects_in(*found))
 
     def test_of_a_file_without_end_enough_is_read_to_refuse_it(self, monkeypatch):
-        monkeypatch.setattr(sys, "stdin", standard_input(b"x" + "é".encode() * (3 * LARGEST)))
+        monkeypatch.setattr(sys, "stdin", standard_input(b"x" + "é".encode() * (3 * LONGEST)))
         [(name, text)] = sources(["-"])
 
-        with pytest.raises(ManifestError, match="standard input: it is larger than 3 MiB"):
+        with pytest.raises(ManifestError, match="standard input: it is larger than 48 MiB"):
             list(objects_in(name, text))
 
     def test_a_file_that_is_not_there_is_an_error(self):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
@@ -22,16 +21,20 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 """The name of standard input."""
 LARGEST: Final = 3 * 1024 * 1024
-"""The most characters of a text; the API server accepts no larger body."""
-_MOST_BYTES: Final = 4 * (LARGEST + 1)
+"""The most characters of an object; the API server accepts no larger body."""
+LONGEST: Final = 16 * LARGEST
+"""The most characters of a text, which may have many objects."""
+_MOST_BYTES: Final = 4 * (LONGEST + 1)
 """What is read of a file: a character has up to four bytes."""
 MOST: Final = 2 * LARGEST
-"""The most characters of all values; a value is counted again for each alias of it."""
+"""The most characters of an object's values; a value is counted again for each alias of it."""
 DEEPEST: Final = 100
 """The deepest nesting of maps and lists: no object needs more, and the stack can hold it."""
 QUOTED: Final = 'as in schedule: "*/5 * * * *"'
 _UNQUOTED: Final = re.compile(r"[^#]*\bschedule:\s*[*@]")
 """An unquoted schedule, which YAML reads as an alias or cannot read."""
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+"""What stands for bytes that are no UTF-8."""
 _BOOL: Final = "tag:yaml.org,2002:bool"
 _INT: Final = "tag:yaml.org,2002:int"
 _FLOAT: Final = "tag:yaml.org,2002:float"
@@ -56,11 +59,11 @@ class ManifestError(OneLineError):
 def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield name and text of each file; `-` is standard input, a directory the manifests in it.
 
-    Raises ManifestError for what is no text, and OSError.
+    Raises OSError.
     """
     for each in given:
         if each == STDIN:
-            yield "standard input", _text("standard input", sys.stdin.buffer)
+            yield "standard input", _text(sys.stdin.buffer)
         else:
             yield from texts(Path(each))
 
@@ -68,25 +71,21 @@ def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
 def texts(path: Path, *, deep: bool = False) -> Iterator[tuple[str, str]]:
     """Yield name and text of a file, or of each YAML and JSON file in a directory; `deep`: below.
 
-    Raises ManifestError for what is no text, and OSError.
+    Raises OSError.
     """
     found = (path.rglob("*") if deep else path.iterdir()) if path.is_dir() else [path]
     for file in sorted(p for p in found if p == path or p.suffix in _ENDINGS):
         with file.open("rb") as opened:
-            yield str(file), _text(str(file), opened)
+            yield str(file), _text(opened)
 
 
-def _text(name: str, file: BinaryIO) -> str:
+def _text(file: BinaryIO) -> str:
     """Return the text of a file, at least so much of it that one that is too large is seen to be.
 
-    A file need not have an end.
+    A file need not have an end. What is no UTF-8 is escaped, and refused when the text is read: one
+    such file does not keep the others from being read.
     """
-    content = file.read(_MOST_BYTES)
-    is_whole = len(content) < _MOST_BYTES
-    try:
-        return getincrementaldecoder("utf-8")().decode(content, final=is_whole)
-    except UnicodeDecodeError as error:
-        raise ManifestError(f"{name}: it is no text in UTF-8; give YAML or JSON") from error
+    return file.read(_MOST_BYTES).decode("utf-8", "surrogateescape")
 
 
 def objects_in(name: str, text: str) -> Iterator[Object]:
@@ -241,8 +240,10 @@ def from_yaml(text: str) -> tuple[Any, ...]:
     more than fits in memory, or refer to themselves without end. Building ten thousand levels
     would crash libyaml and with it the process.
     """
-    if len(text) > LARGEST:
-        raise ManifestError(f"it is larger than {LARGEST // 1024**2} MiB")
+    if len(text) > LONGEST:
+        raise ManifestError(f"it is larger than {LONGEST // 1024**2} MiB")
+    if not text.isascii() and _NO_UTF8.search(text):
+        raise ManifestError("it is no text in UTF-8; give YAML or JSON")
     try:
         _refuse_depth(text)
         return tuple(_documents(text))
@@ -290,12 +291,31 @@ def _documents(text: str) -> Iterator[Any]:
             node = loader.get_node()
             if node is None:
                 continue
-            total += _measured(node, {}).weight
-            if total > MOST:
-                raise ManifestError(f"its aliases stand for more than {MOST // 1024**2} MiB")
+            known: dict[int, _Measure | None] = {}
+            total += _measured(node, known).weight
+            if total > 2 * LONGEST:
+                raise ManifestError(f"its aliases stand for more than {2 * LONGEST // 1024**2} MiB")
+            for part in _objects(node):
+                _refuse_size(part, _measured(part, known).weight)
             yield loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _objects(node: Any) -> Iterator[yaml.Node]:
+    """Yield the node of each object of a document, which may be a list of several."""
+    fields = node.value if isinstance(node, yaml.MappingNode) else ()
+    items = next((value for name, value in fields if name.value == "items"), None)
+    yield from items.value if isinstance(items, yaml.SequenceNode) else (node,)
+
+
+def _refuse_size(node: yaml.Node, weight: int) -> None:
+    """Raise ManifestError for an object that is too large."""
+    where = f"line {node.start_mark.line + 1}: the object"
+    if node.end_mark.index - node.start_mark.index > LARGEST:
+        raise ManifestError(f"{where} is larger than {LARGEST // 1024**2} MiB")
+    if weight > MOST:
+        raise ManifestError(f"{where}'s aliases stand for more than {MOST // 1024**2} MiB")
 
 
 class _Measure(NamedTuple):

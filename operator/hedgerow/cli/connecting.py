@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +27,51 @@ Context = Annotated[
 ]
 
 
+PATIENCE: Final = 60.0
+"""Seconds for each request of a command, unless --request-timeout names others."""
+_patience: Final = ContextVar("patience", default=PATIENCE)
+_DURATION: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?)(ms|s|m|h)?")
+_UNITS: Final = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_ENDLESS: Final = 7 * 24 * 3600.0
+"""Stands for no timeout."""
+
+
+def seconds(text: str) -> float:
+    """Return a duration as kubectl takes it: 90, 30s, 1m30s; 0 means none. Raises BadParameter."""
+    parts = list(_DURATION.finditer(text))
+    if not text or "".join(part[0] for part in parts) != text:
+        raise typer.BadParameter(f"{text!r} is no duration, such as 30s or 2m")
+    total = sum(float(part[1]) * _UNITS[part[2]] for part in parts)
+    return min(total, _ENDLESS) or _ENDLESS
+
+
+def _keep(text: str) -> None:
+    _patience.set(seconds(text))
+
+
+_RequestTimeout = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long one request may take, as for kubectl: 30s, 2m; 0 is without end.",
+        expose_value=False,
+        callback=_keep,
+    ),
+]
+
+
+def timeout_options() -> list[Any]:
+    """Return --request-timeout, which `connected` reads, for a command that asks a cluster."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_nothing)
+    made: Any = typer.main.get_command(app)
+    return made.params
+
+
+def _nothing(*, request_timeout: _RequestTimeout = f"{PATIENCE:.0f}s") -> None:
+    """Have this option."""
+
+
 def connected(
     kubeconfig: str | None, context: str | None, purpose: str = ""
 ) -> AbstractAsyncContextManager[Cluster]:
@@ -37,4 +84,5 @@ def connected(
 
     logs.configure("human")
     agent = user_agent(program_name(), purpose)
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+    patience = _patience.get()
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent, patience=patience)

@@ -57,13 +57,15 @@ async def connect(
     concurrency: int | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
     unacknowledged: float = 0,
+    patience: float = 0,
 ) -> AsyncGenerator[Cluster]:
     """Log in with the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, or as the pod.
 
     It sends nothing to the server yet. At most `concurrency` requests are sent at once, by default
     as many as the transport is good for; watches do not count. Bytes that the server has not
     acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
-    `on_exchange` is that of `Session`. Raises ConfigError, in one line with the remedy.
+    `on_exchange` is that of `Session`, `patience` that of `Cluster`. Raises ConfigError, in one
+    line with the remedy.
     """
     arguments = _LoginArguments(kubeconfig, user_agent, concurrency, RetryClock(), unacknowledged)
     login = await _log_in(arguments, context)
@@ -75,7 +77,7 @@ async def connect(
         on_exchange=on_exchange,
     )
     try:
-        yield Cluster(session)
+        yield Cluster(session, patience=patience)
     finally:
         await session.aclose()
 

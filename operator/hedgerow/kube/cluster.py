@@ -30,10 +30,14 @@ AT_ONCE = 128 * 1024
 """Bytes of a page that are decoded between two turns of the event loop: a few milliseconds."""
 SMALLER = 10
 """The factor by which a page of a list is made smaller if it had too many bytes."""
+SECONDS = 10.0
+"""Seconds for all attempts at a request, where the one who connects names no other number."""
 PAGE_SECONDS = 60.0
-"""Seconds for all attempts at one page of a list."""
+"""The same for one page of a list."""
+GET_SECONDS = 30.0
+"""The same for what is at any path."""
 DRY_RUN_SECONDS = 30.0
-"""Seconds for all attempts at a dry run of a client-side apply."""
+"""The same for a dry run of a client-side apply."""
 
 
 class Cluster:
@@ -44,18 +48,22 @@ class Cluster:
         session: Session,
         writes: Sender | None = None,
         shard: Shard | None = None,
+        patience: float = 0.0,
     ) -> None:
+        """`patience`: the seconds for each request; 0 leaves it to the kind of request."""
         self._session = session
         self._writes = writes or session
         self._shard = shard
+        self._patience = patience
 
     def fenced(self, permit: fence.Permit, unanswered: fence.Hook = fence.unheard) -> Cluster:
         """Return the same cluster with a Fence: every write except dry runs needs a permit."""
-        return Cluster(self._session, fence.Fence(self._session, permit, unanswered))
+        fenced = fence.Fence(self._session, permit, unanswered)
+        return Cluster(self._session, fenced, patience=self._patience)
 
     def only(self, shard: Shard) -> Cluster:
         """Return the same cluster, whose lists and watches have a shard's objects alone."""
-        return Cluster(self._session, self._writes, shard)
+        return Cluster(self._session, self._writes, shard, self._patience)
 
     @property
     def server(self) -> str:
@@ -83,7 +91,7 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
-        timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
+        timeout: float = 0.0,  # noqa: ASYNC109 - a budget, over several attempts
     ) -> ApplyResult:
         """Apply `body`, all that `manager` declares, and return the result.
 
@@ -107,7 +115,7 @@ class Cluster:
             repeatable=dry_run or not metadata.get("resourceVersion"),
         )
         sender = self._session if dry_run else self._writes
-        answer = await sender.send(request, seconds=timeout)
+        answer = await sender.send(request, seconds=timeout or self._patience or SECONDS)
         return ApplyResult(
             await bodies.kubernetes(answer, request),
             answer.code == HTTPStatus.CREATED,
@@ -128,7 +136,7 @@ class Cluster:
         return await self._dry_run(request)
 
     async def _dry_run(self, request: Request) -> ApplyResult:
-        answer = await self._session.send(request, seconds=DRY_RUN_SECONDS)
+        answer = await self._session.send(request, seconds=self._patience or DRY_RUN_SECONDS)
         return ApplyResult(await bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
@@ -149,7 +157,7 @@ class Cluster:
         request = adoption.request(api, live, edits, manager, restoring=restoring, dry_run=dry_run)
         sender = self._session if dry_run else self._writes
         try:
-            answer = await sender.send(request, seconds=10.0)
+            answer = await sender.send(request, seconds=self._patience or SECONDS)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
                 # A failed test of the patch is answered like this, without details.
@@ -164,7 +172,7 @@ class Cluster:
         namespace: str = "",
         *,
         partial: bool = False,
-        timeout: float = 10.0,  # noqa: ASYNC109
+        timeout: float = 0.0,  # noqa: ASYNC109
     ) -> Object | None:
         """Return the object, or None; raises Missing if the server does not serve the kind.
 
@@ -173,7 +181,7 @@ class Cluster:
         accept = METADATA if partial else JSON
         request = Request("GET", wire.path(api, namespace, name), accept=accept)
         try:
-            answer = await self._session.send(request, seconds=timeout)
+            answer = await self._session.send(request, seconds=timeout or self._patience or SECONDS)
         except Missing as error:
             if error.served:
                 return None
@@ -228,7 +236,7 @@ class Cluster:
             most = wire.PAGE_LIMIT if limit > 1 else 0
             request = Request("GET", path, params, most=most, accept=accept)
             try:
-                answer = await self._session.send(request, seconds=PAGE_SECONDS)
+                answer = await self._session.send(request, seconds=self._patience or PAGE_SECONDS)
             except Oversized:
                 if limit <= 1:
                     raise
@@ -295,7 +303,7 @@ class Cluster:
         *,
         uid: str,
         version: str = "",
-        timeout: float = 10.0,  # noqa: ASYNC109
+        timeout: float = 0.0,  # noqa: ASYNC109
     ) -> bool:
         """Delete the object with this `uid`, and this `version` if given; False if it is gone.
 
@@ -305,7 +313,7 @@ class Cluster:
         options = bodies.delete(uid, version)
         request = Request("DELETE", path, content=options, content_type=JSON)
         try:
-            await self._writes.send(request, seconds=timeout)
+            await self._writes.send(request, seconds=timeout or self._patience or SECONDS)
         except Missing as error:
             if not error.served:
                 raise
@@ -322,11 +330,11 @@ class Cluster:
         path: str,
         *,
         params: Mapping[str, str] | None = None,
-        timeout: float = 30.0,  # noqa: ASYNC109
+        timeout: float = 0.0,  # noqa: ASYNC109
     ) -> Any:
         """Return what is at any path (`/version`, `/openapi/v3/…`): a JSON value, or else text."""
         request = Request("GET", path, params or {})
-        answer = await self._session.send(request, seconds=timeout)
+        answer = await self._session.send(request, seconds=timeout or self._patience or GET_SECONDS)
         if not answer.header(b"content-type").startswith(JSON):
             return answer.content.decode("utf-8", "replace")
         return bodies.json(answer, request)
@@ -361,11 +369,11 @@ class Cluster:
         kind: str,
         spec: Mapping[str, Any],
         *,
-        timeout: float = 10.0,  # noqa: ASYNC109
+        timeout: float = 0.0,  # noqa: ASYNC109
     ) -> Object:
         """Return the status of a review, of a kind in `hedgerow.kube.review_requests`."""
         request = review(kind, spec)
-        answer = await self._session.send(request, seconds=timeout)
+        answer = await self._session.send(request, seconds=timeout or self._patience or SECONDS)
         return (await bodies.kubernetes(answer, request)).get("status") or {}
 
 

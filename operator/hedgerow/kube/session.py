@@ -129,14 +129,14 @@ class Session:
         with anyio.move_on_after(max(0.0, remaining)):
             async with self._slots:
                 sent = True
-                return await self._exchange(login, request)
+                return await self._exchange(login, request, remaining)
         waited = f"no answer from {login.server}" if sent else "no free request slot"
         raise Unreachable(f"{waited} in time", sent=sent, request=str(request))
 
-    async def _exchange(self, login: Login, request: Request) -> Response:
+    async def _exchange(self, login: Login, request: Request, seconds: float) -> Response:
         began, code = self._timing.now(), 0
         try:
-            async with login.exchange(request, read=READ) as exchange:
+            async with login.exchange(request, read=max(READ, seconds)) as exchange:
                 self._hear(exchange)
                 answer = await _whole(exchange, request)
             code = answer.code

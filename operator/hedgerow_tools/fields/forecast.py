@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Condition, ContestedField, Object
     from hedgerow_tools.fields.diff import Line
 
-PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused"]
-PlanVerdict = Literal["nothing", "changes", "conflicts", "failed"]
+PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused", "unknown"]
+PlanVerdict = Literal["nothing", "changes", "conflicts", "partial", "failed"]
 _OF_EVERY_STATUS: Final = (
     *("conditions", "contested", "contestedCount", "observedGeneration", "admitted"),
 )
-_RANKS: Final[tuple[PlanVerdict, ...]] = ("failed", "conflicts", "changes", "nothing")
+_RANKS: Final[tuple[PlanVerdict, ...]] = (
+    *("failed", "partial", "conflicts", "changes", "nothing"),
+)
 
 
 def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> ContestedField:
@@ -84,7 +86,8 @@ class Forecast:
     `before` and `after` are its conditions; `said_before` and `said_after` all else that its status
     says, if that is ours to write. `unchecked` says what could not be checked. `later` is what
     would happen to the children after every Deployment has rolled out. `annotations` are those of
-    the resource afterwards.
+    the resource afterwards. `unanswered` says of an object about which the server gave no answer in
+    time what was asked.
     """
 
     owner: ObjectRef
@@ -104,6 +107,7 @@ class Forecast:
     later: tuple[ObjectForecast, ...] = ()
     again_in: timedelta | None = None
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    unanswered: str = ""
 
     @property
     def problems(self) -> tuple[Condition, ...]:
@@ -117,7 +121,9 @@ class Forecast:
 
     @property
     def verdict(self) -> PlanVerdict:
-        """Return the worst result: failures before conflicts, conflicts before changes."""
+        """Return the worst result: failures, what is not known, conflicts, changes."""
+        if self.unanswered:
+            return "partial"
         taken = [c for c in self.problems if c.reason == "NameTaken"]
         if self.refusals or len(taken) < len(self.problems):
             return "failed"

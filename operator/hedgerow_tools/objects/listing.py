@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8
 """The most kinds that are listed at the same time."""
+MOST_NAMED = 5
+"""The most kinds that a line names."""
 OF_ONE_KIND = (Forbidden, Garbled, Gone, Invalid, Missing, Throttled, Unavailable)
 """What may be wrong with one kind while all others are listed."""
 
@@ -94,9 +96,13 @@ async def listed(
 
 
 def say_unread(unread: Mapping[str, str]) -> None:
-    """Print which kinds could not be read, those for the same reason in one line."""
+    """Print which kinds could not be read, those for the same reason in one line.
+
+    Many are counted, as for somebody with few rights; JSON has them all.
+    """
     reasons: dict[str, list[str]] = {}
     for kind, why in sorted(unread.items()):
         reasons.setdefault(why, []).append(kind.removesuffix("."))
     for why, kinds in reasons.items():
-        say(f"not looked at: {', '.join(kinds)}: {why}")
+        named = f"{len(kinds)} kinds (-o json has them)" if kinds[MOST_NAMED:] else ", ".join(kinds)
+        say(f"not looked at: {named}: {why}")

@@ -11,7 +11,7 @@ from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.redaction import worded
 from hedgerow.objects import metadata
 from hedgerow.plan.conflict_messages import sentence
-from hedgerow.texts import command_line, escaped, printable, within
+from hedgerow.texts import command_line, escaped, numbered, printable, within
 from hedgerow_tools.fields.selection import NO_DISPUTES
 from hedgerow_tools.render.times import utc
 from hedgerow_tools.render.widths import Note
@@ -202,7 +202,7 @@ def _counted(whole: Ownership) -> str:
     leaves = [node for node in whole.leaves() if node.kind == "leaf"]
     unowned = sum(node.unowned for node in leaves)
     contested = sum(bool(node.contested) for node in whole.places()) + len(whole.missing)
-    told = f"{len(leaves)} fields, {unowned} {UNOWNED}"
+    told = f"{numbered(len(leaves), 'field')}, {unowned} {UNOWNED}"
     return f"{told}, {contested} {CONTESTED}" if contested else told
 
 

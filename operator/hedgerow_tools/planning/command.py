@@ -19,7 +19,7 @@ from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant, unserved_kind
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.manifest import objects_in, sources
+from hedgerow.manifest import ManifestError, objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
@@ -27,11 +27,11 @@ from hedgerow_tools.fields.forecast import worst
 from hedgerow_tools.fields.relabelling import KUBECTL
 from hedgerow_tools.planning.files import PlanError, identity, kustomized, titled
 from hedgerow_tools.planning.forecaster import Forecaster
-from hedgerow_tools.planning.objects import ObjectForecaster
+from hedgerow_tools.planning.objects import ObjectForecaster, unreadable
 from hedgerow_tools.planning.submission import UserApply
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from rich.status import Status
 
@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
 CHANGES = 2
 """The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
+PARTIAL = 5
+"""The exit code where the server gave no answer about some objects."""
 EXITS: Mapping[PlanVerdict, int] = {
     "nothing": Exit.DONE,
     "changes": CHANGES,
     "conflicts": Exit.CONFLICT,
+    "partial": PARTIAL,
     "failed": Exit.FAILED,
 }
 _SILENT = 50
@@ -105,8 +108,9 @@ def plan_command(
     fields and objects that would be contested, given up, taken by force, deleted or refused.
     Nothing is written or deleted. -k takes a directory as `kubectl apply -k` does.
 
-    Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
-    no cluster answers. (Elsewhere 2 is wrong usage.)
+    Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 5 about some objects the
+    server gave no answer in time, 1 failed or refused, 4 no cluster answers. (Elsewhere 2 is wrong
+    usage.)
     """
     given = bool(names), bool(filename), kustomize is not None
     if given.count(True) != 1:
@@ -165,18 +169,30 @@ async def _of_objects(
     progress: Status,
 ) -> list[Forecast]:
     place = namespace or forecaster.cluster.namespace
-    wanted = _once(
-        [(name, obj) for name, text in manifests for obj in objects_in(name, text)], place
-    )
+    unread: list[ManifestError] = []
+    wanted = _once(_readable(manifests, unread), place, unread)
     planned = ObjectForecaster(forecaster, place)
     forecasts: list[Forecast] = []
     for number, manifest in enumerate(wanted, 1):
         progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
         forecasts.append(await planned.of(manifest))
-    return forecasts
+    return [*forecasts, *map(unreadable, unread)]
 
 
-def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
+def _readable(
+    manifests: Iterable[tuple[str, str]], unread: list[ManifestError]
+) -> Iterator[tuple[str, Object]]:
+    """Yield the objects of files; one that cannot be read does not stop the others."""
+    for name, text in manifests:
+        try:
+            yield from [(name, obj) for obj in objects_in(name, text)]
+        except ManifestError as error:
+            unread.append(error)
+
+
+def _once(
+    found: Iterable[tuple[str, Object]], place: str, unread: Sequence[ManifestError]
+) -> list[Object]:
     """Return the objects of files, each once: the last one counts, as one apply follows another."""
     wanted: dict[object, Object] = {}
     for number, (name, obj) in enumerate(found):
@@ -185,7 +201,7 @@ def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
             say(f"{name}: {titled(obj)} is there twice; the last one is planned")
         wanted[key] = obj
     if not wanted:
-        raise PlanError("there is no object in the files given")
+        raise unread[0] if unread else PlanError("there is no object in the files given")
     return list(wanted.values())
 
 

@@ -52,6 +52,7 @@ def _forecast(forecast: Forecast) -> Object:
         "later": [_object(found) for found in forecast.later],
         "looksAgainInSeconds": forecast.again_in and forecast.again_in.total_seconds(),
         "unchecked": list(forecast.unchecked),
+        "unanswered": forecast.unanswered or None,
     }
 
 

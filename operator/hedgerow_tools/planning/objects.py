@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hedgerow.cli.program import registry, typed
 from hedgerow.cli.targets import not_installed
 from hedgerow.fields.canonical import builtin
-from hedgerow.kube.errors import KubeError
+from hedgerow.kube.errors import KubeError, Unreachable
 from hedgerow.objects import ObjectRef, is_terminating, metadata
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hedgerow_tools.planning.forecaster import Forecaster
     from hedgerow_tools.planning.submission import UserApply
 
+MOST_SILENT = 3
+"""Objects in turn about which the server gives no answer: it hangs, and no more is asked."""
 NO_NAME = "(no name)"
 """Stands for the name of an object that has none."""
 NO_KIND = "its kind is defined earlier in the files, and is not there yet"
@@ -47,6 +49,7 @@ class ObjectForecaster:
     kinds: KnownKinds = field(init=False)
     _made: set[str] = field(default_factory=set[str])
     _absent: dict[str, bool] = field(default_factory=dict[str, bool])
+    _silent: int = 0
 
     def __post_init__(self) -> None:
         """Begin without knowing any kind."""
@@ -60,7 +63,7 @@ class ObjectForecaster:
     async def of(self, manifest: Object) -> Forecast:
         """Return what would happen if the next object were applied.
 
-        Raises KubeError if no server answers.
+        Raises KubeError if no server answers, or not in time about several objects in turn.
         """
         if told := flaw(manifest):
             return self._refused(_unknown(manifest), told)
@@ -74,6 +77,10 @@ class ObjectForecaster:
             ref = self._ref(api, manifest)
             body = _placed(manifest, ref)
             return await (self._planned(ref, body) if served else self._defined(ref, body))
+        except Unreachable as error:
+            if not error.sent or ref.api.plural == "":
+                raise
+            return self._unanswered(ref, error)
         except KubeError as error:
             if not error.code:
                 raise
@@ -105,7 +112,21 @@ class ObjectForecaster:
         forecast = self._forecast(ref, stored, submitted, structure)
         found = replace(forecast, unchecked=tuple(unchecked))
         self._remember(manifest, found)
+        self._silent = 0
         return found
+
+    def _unanswered(self, ref: ObjectRef, error: Unreachable) -> Forecast:
+        """Return that nothing is known of an object. Raises the error if that is so of several."""
+        self._silent += 1
+        if self._silent >= MOST_SILENT:
+            raise error
+        return Forecast(
+            ref,
+            "",
+            self.applier.manager,
+            (ObjectForecast(ref, "unknown"),),
+            unanswered=f"{error}; --request-timeout waits longer",
+        )
 
     async def _defined(self, ref: ObjectRef, manifest: Object) -> Forecast:
         """Return the forecast of an object whose kind, or version of it, the files define.
@@ -208,6 +229,13 @@ class ObjectForecaster:
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
             changed = any(line.is_change for found in forecast.objects for line in found.lines)
             self.kinds.define(manifest, changed=changed)
+
+
+def unreadable(error: Exception) -> Forecast:
+    """Return the forecast of a file that cannot be read, which says why."""
+    ref = ObjectRef(ApiResource("", "a file", "", False), "", "that cannot be read")
+    refusals = (WriteRefusal("file", (str(error),)),)
+    return Forecast(ref, "", "", (ObjectForecast(ref, "refused"),), refusals=refusals)
 
 
 def _placed(manifest: Object, ref: ObjectRef) -> Object:

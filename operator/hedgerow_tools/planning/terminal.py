@@ -47,17 +47,18 @@ Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
 _SIGNS = {
     "added": "+", "changed": "~", "removed": "-", "moved": "↕", "released": "<", "shared": "=",
 }  # fmt: skip
-_ACTIONS = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
+_ACTIONS = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "=", "unknown": "?"}
 _WORDS = {
     "created": "would be created",
     "configured": "would be changed",
     "deleted": "would be deleted",
     "unchanged": "would not be changed",
     "refused": "would be refused",
+    "unknown": "is not planned: the server gave no answer in time",
 }
 _TONES: dict[str, Tone] = {
     "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
-    "refused": "alarm",
+    "refused": "alarm", "unknown": "alarm",
 }  # fmt: skip
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
@@ -137,6 +138,8 @@ def summary(forecasts: Sequence[Forecast]) -> str:
     counts += [f"{forced} to take by force"] if forced else []
     counts += [f"{contested} contested"] if contested else []
     counts += [f"{refused} refused"] if refused else []
+    unknown = sum(bool(f.unanswered) for f in forecasts)
+    counts += [f"{unknown} without an answer"] if unknown else []
     counts += [f"{taken} with a name that is taken"] if taken else []
     return ", ".join(counts)
 
@@ -162,6 +165,8 @@ def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
 def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
     for refusal in forecast.refusals:
         yield from (PlanRow(printable(line, LONGEST_CAUSE), "alarm") for line in refusal.lines)
+    if forecast.unanswered:
+        yield PlanRow(printable(forecast.unanswered, LONGEST_CAUSE), "alarm")
     for held in forecast.contested:
         differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
         yield PlanRow(differs, "alarm", _since(held, now))

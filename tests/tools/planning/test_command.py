@@ -511,6 +511,24 @@ class TestTyped:
         assert (code, err) == (2, "")
         assert "+ BlueGreen/demo would be created" in out
 
+    def test_a_file_that_cannot_be_read_does_not_stop_a_folder(self, typed, tmp_path):
+        (tmp_path / "a.yaml").write_text("a: [", "utf-8")
+        (tmp_path / "b.yaml").write_bytes(b"\xff")
+        (tmp_path / "c.yaml").write_text(text(), "utf-8")
+        code, out, _ = typed("-f", str(tmp_path), "--as-manager", "helm")
+
+        assert code == 1
+        assert f"{tmp_path}/a.yaml: line 2: did not find expected node content\n" in out
+        assert f"{tmp_path}/b.yaml: it is no text in UTF-8; give YAML or JSON\n" in out
+        assert "+ BlueGreen/demo would be created" in out
+
+    def test_if_none_can_be_read_the_first_says_why(self, typed, tmp_path):
+        (tmp_path / "a.yaml").write_text("a: [", "utf-8")
+        code, out, err = typed("-f", str(tmp_path), "--as-manager", "helm")
+
+        assert (code, out) == (1, "")
+        assert "line 2: did not find expected node content" in err
+
     def test_json_is_the_same_in_full(self, typed):
         code, out, _ = typed("-o", "json", text=text())
 

@@ -12,7 +12,8 @@ import pytest
 from hedgerow.kube.errors import Unreachable
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_testing.memory.kind import custom
-from hedgerow_tools.fields.forecast import Forecast
+from hedgerow_tools.fields.forecast import Forecast, worst
+from hedgerow_tools.planning.command import EXITS
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.objects import (
@@ -386,6 +387,28 @@ class TestNotAtAll:
         plan.api.answers[DISCOVERY] = httpx.ConnectError("nobody there")
         with pytest.raises(Unreachable):
             await plan.of(widget({}))
+
+    async def test_an_object_without_an_answer_in_time_leaves_the_others_planned(self):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", httpx.ReadTimeout("it hangs"))
+        slow, new = await plan.of(settings({}), widget({"size": 2}))
+
+        assert (slow.verdict, new.verdict, worst([slow, new])) == ("partial", "changes", "partial")
+        assert EXITS["partial"] == 5
+        [told] = listed([slow])["resources"]
+        assert "it hangs" in told["unanswered"]
+        out = printed(slow, new)
+        assert (
+            "? ConfigMap default/settings is not planned: the server gave no answer in time" in out
+        )
+        assert "--request-timeout waits longer" in out
+        assert "1 without an answer" in out
+
+    async def test_a_server_that_hangs_is_not_asked_about_everything(self):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", httpx.ReadTimeout("it hangs"))
+        with pytest.raises(Unreachable):
+            await plan.of(*(settings({}, f"s{number}") for number in range(9)))
 
     async def test_a_group_that_gives_no_answer_is_asked_once(self):
         plan, asked = Plan(), list[int]()
