@@ -336,9 +336,28 @@ class TestAnyObject:
         assert out.count("its namespace does not exist yet") == 1
         assert out.count("its kind is defined earlier in the files") == 1
         assert f'+ ConfigMap {namespace}/outside would be created\n    + .data.a: "1"\n' in out
-        assert len(asked) == 5
+        assert len(asked) == 6
         assert [e["requestURI"] for e in asked if "dryRun=All" not in e["requestURI"]] == []
         assert not api.get(gadgets).ok
+
+    def test_a_typo_in_a_fresh_namespace_is_seen(self, namespace, typed):
+        """Fact: a namespace that exists judges a new object of any other."""
+        place = f"{namespace}-fresh"
+        spec = {"selector": {"a": "b"}, "ports": [{"port": 80}]}
+        bad = {**spec, "ports": [{"port": 99999999}]}
+        chart = [
+            of_kind("v1", "Namespace", place, {}),
+            of_kind("v1", "Service", "good", {"spec": spec}, namespace=place),
+            of_kind("v1", "Service", "port", {"spec": bad}, namespace=place),
+            of_kind("v1", "Service", "typo", {"spec": {**spec, "typo": 1}}, namespace=place),
+        ]
+        code, out, _ = typed(*chart, *self.HELM)
+
+        assert code == 1
+        assert "spec.ports[0].port: Invalid value: 99999999" in out
+        assert 'unknown field "spec.typo"' in out or ".spec.typo: field not declared" in out
+        assert f"+ Service {place}/good would be created" in out
+        assert "2 to create, 0 to change, 0 to delete, 2 refused" in out
 
     def test_what_a_dry_run_makes_up_is_not_told(self, api, namespace, typed):
         """Fact: a dry run gives another node port and address than the apply."""

@@ -10,6 +10,7 @@ import typer
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed_fields
+from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.kube.errors import Forbidden, Missing, discovery_of
 from hedgerow.objects import ObjectRef, controller_of, metadata
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object, Resource
+
+
+_MAPS = ("labels", "annotations")
+_LISTS = ("managedFields", "ownerReferences")
+_TEXTS = ("manager", "operation", "subresource", "apiVersion", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,43 @@ async def read(cluster: Cluster, ref: ObjectRef) -> Object:
     if live is None:
         where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
         raise CommandError(f"{ref} does not exist{where}")
+    if place := misshapen(live):
+        raise CommandError(
+            f"the server's answer is no object as Kubernetes has them: {place} of {ref} is of the"
+            " wrong type"
+        )
     return live
+
+
+def misshapen(live: Object) -> str:
+    """Return the first place of an object's metadata whose type is wrong; empty if there is none.
+
+    An aggregated API server may answer anything.
+    """
+    meta: Any = live.get("metadata")
+    if not is_map(meta):
+        return "metadata"
+    wrong = [name for name in ("apiVersion", "kind") if not isinstance(live.get(name), str)]
+    wrong += [f"metadata.{name}" for name in _MAPS if not is_map(meta.get(name) or {})]
+    wrong += [f"metadata.{name}" for name in _LISTS if not _is_list_of_maps(meta.get(name) or [])]
+    return wrong[0] if wrong else _misshapen_entry(meta.get("managedFields") or [])
+
+
+def _misshapen_entry(entries: list[Object]) -> str:
+    for entry in entries:
+        texts = (name for name in _TEXTS if not isinstance(entry.get(name) or "", str))
+        wrong = next(texts, "" if _is_tree(entry.get("fieldsV1") or {}) else "fieldsV1")
+        if wrong:
+            return f"metadata.managedFields[].{wrong}"
+    return ""
+
+
+def _is_list_of_maps(value: Any) -> bool:
+    return is_list(value) and all(map(is_map, value))
+
+
+def _is_tree(tree: Any) -> bool:
+    return is_map(tree) and all(map(_is_tree, tree.values()))
 
 
 async def managing_resource(

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from hedgerow_tools.owners.report import CONTESTED, UNOWNED
 from hedgerow_tools.render.colours import classes
-from hedgerow_tools.render.hypertext import document, folding, header, legend, paragraph, tree_row
+from hedgerow_tools.render.hypertext import (
+    document,
+    folded,
+    folding,
+    header,
+    legend,
+    paragraph,
+    tree_row,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,11 +27,15 @@ _STYLE = (
     ".row{grid-template-columns:minmax(0,1fr) 17rem 9rem 4rem}"
     ".held{grid-column:2/5;grid-template-columns:17rem 9rem 4rem}"
     "@media(max-width:55rem){.row{grid-template-columns:minmax(0,1fr)}"
-    ".held{grid-column:1;margin-left:2rem;grid-template-columns:minmax(0,1fr) 8rem 4rem}"
+    ".held{grid-column:1;margin-left:calc(var(--indent,0rem) + 2rem);"
+    "grid-template-columns:minmax(0,1fr) 8rem 4rem}"
     ".held:has(>:only-child){display:block}}"
-    "@media(max-width:30rem){.held{margin-left:1rem;"
+    "@media(max-width:30rem){.held{margin-left:calc(var(--indent,0rem) + 1rem);"
     "grid-template-columns:minmax(0,1fr) 6.5rem 3.5rem}}"
 )
+
+_LONGEST = 240
+"""The most characters of a value that is not folded: the last applied manifest is longer."""
 
 
 def draw(page: OwnersPage) -> str:
@@ -68,6 +80,8 @@ def _field(row: OwnersRow) -> str:
     if row.value is None:
         return name
     value = escape(row.value)
+    if len(row.value) > _LONGEST:
+        return folded(name, value)
     return f'{name}: <span class="faint">{value}</span>' if row.unowned else f"{name}: {value}"
 
 

@@ -52,6 +52,8 @@ MANAGED_FIELDS = (
     " `kubectl get -o yaml` does"
 )
 NOT_SHOWN = "a warning of the server that may repeat values, and is not shown"
+EXISTING = "default"
+"""A namespace that every cluster has."""
 _NO_DRY_RUN = "does not support dry run"
 """What the server says of an admission webhook that may have side effects."""
 _SET_BY_USERS = ("annotations", "finalizers", "labels", "ownerReferences")
@@ -117,7 +119,7 @@ class Submission:
         if metadata(self.manifest).get("managedFields") is not None:
             return self._refused(MANAGED_FIELDS)
         if absent and self.coming:
-            return self.merged(NO_NAMESPACE)
+            return await self._elsewhere(cluster)
         try:
             return await self._tried(cluster)
         except (ConfigError, Unauthenticated, Unreachable):
@@ -135,7 +137,7 @@ class Submission:
             case Missing() if not error.served:
                 raise error
             case Missing() if self.coming:
-                return self.merged(NO_NAMESPACE)
+                return await self._elsewhere(cluster)
             case Missing():
                 return self._refused(f"{error.message}: make it first, or earlier in the files")
             case _:
@@ -146,6 +148,27 @@ class Submission:
         if self.stored is None:
             return ()
         return obstacles.told(self.ref, error, self.manifest, self.stored, self.field_manager)
+
+    async def _elsewhere(self, cluster: Cluster) -> Submitted:
+        """Return the result of an apply whose namespace is not there yet.
+
+        Whether the object is valid, a dry run says in a namespace that is there. What it says else,
+        of a quota or of rights, is about that namespace alone.
+        """
+        # Create-only: an object of this name may be there.
+        place = {"namespace": EXISTING, "resourceVersion": "1"}
+        meta = {**metadata(self.manifest), **place}
+        elsewhere = replace(self, manifest={**self.manifest, "metadata": meta})
+        try:
+            await elsewhere._applied(cluster)
+        except Invalid as error:
+            if _NO_DRY_RUN not in error.message:
+                return self._refused(*self._causes(error))
+        except (ConfigError, Unauthenticated, Unreachable):
+            raise
+        except KubeError:
+            pass
+        return self.merged(NO_NAMESPACE)
 
     def _causes(self, error: KubeError) -> tuple[str, ...]:
         """Return why the server refuses a write; for a Secret without what may repeat values."""

@@ -24,7 +24,8 @@ _STYLE: Final = (
     ".row,.held{display:grid;column-gap:.5rem}"
     ".row{border-bottom:1px solid}"
     ".row>*,.held>*{overflow:hidden;text-overflow:ellipsis;white-space:pre}"
-    ".name{grid-row:1/span 99;grid-column:1}.b{font-weight:600}"
+    ".name{grid-row:1/span 99;grid-column:1;padding-left:var(--indent,0)}.b{font-weight:600}"
+    ".value{white-space:pre-wrap;overflow-wrap:anywhere}"
     "summary{cursor:pointer;list-style:none}summary::-webkit-details-marker{display:none}"
     "summary .name::before{content:'▾ '}details:not([open])>summary .name::before{content:'▸ '}"
     ".leaf .name::before{content:'  '}"
@@ -84,9 +85,14 @@ def header(name: str, *columns: str) -> str:
 
 def tree_row(depth: int, title: str, field: str, cells: str) -> str:
     """Return a row of a tree; its `title` is what is shown of a field that is cut."""
-    indent = f"padding-left:{depth * 1.1:.1f}rem"
-    name = f'<span class="name" style="{indent}" title="{escape(title)}">{field}</span>'
-    return f'<div class="row rule">{name}{cells}</div>'
+    indent = f"--indent:{depth * 1.1:.1f}rem"
+    name = f'<span class="name" title="{escape(title)}">{field}</span>'
+    return f'<div class="row rule" style="{indent}">{name}{cells}</div>'
+
+
+def folded(name: str, value: str) -> str:
+    """Return a long value that is shown when its name is clicked, such as a whole manifest."""
+    return f'<details class="value"><summary>{name} …</summary>{value}</details>'
 
 
 def folding(

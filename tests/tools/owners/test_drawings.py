@@ -28,6 +28,21 @@ class TestDrawings:
         assert document.count("<details") == document.count("</details>") > 0
         assert document.count("<div") == document.count("</div>")
 
+    def test_a_long_value_such_as_the_last_applied_manifest_is_folded(self):
+        live = copy.deepcopy(LIVE)
+        copied = "x" * 500
+        live["metadata"]["annotations"] = {"last-applied": copied, "short": "y" * 50}
+        shown = draw(told(live))
+
+        assert '<details class="value"><summary><span class="faint">last-applied</span> …' in shown
+        assert shown.count('<details class="value">') == 1
+
+    def test_managers_are_indented_below_their_field_where_there_is_one_column(self):
+        shown = draw(told(LIVE))
+
+        assert "margin-left:calc(var(--indent,0rem) + 2rem)" in shown
+        assert 'class="row rule" style="--indent:1.1rem"' in shown
+
     def test_it_has_a_legend_both_papers_and_every_row(self):
         shown = draw(told(NASTY))
 

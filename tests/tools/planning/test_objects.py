@@ -14,6 +14,7 @@ from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_testing.memory.kind import custom
 from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.planning.command import EXITS
+from hedgerow_tools.planning.dry_run import NO_NAMESPACE
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.objects import (
@@ -306,6 +307,37 @@ class TestInTurn:
             "changes", "its namespace does not exist yet",
         )  # fmt: skip
         assert "make it first, or earlier in the files" in causes(after)
+
+    async def test_in_a_namespace_that_comes_before_a_typo_is_seen_in_one_that_exists(self):
+        place = {"metadata": {"name": "bg", "namespace": "new"}}
+        spec = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+        group = "app.demo.kakao.com/v1"
+        wrong, right = (
+            {"apiVersion": group, "kind": "BlueGreen", "spec": {**spec, **more}, **place}
+            for more in ({"routeTo": "Grey"}, {})
+        )
+        refused = await Plan().last(of_kind("v1", "Namespace", "new", {}), wrong)
+        told = await Plan().last(of_kind("v1", "Namespace", "new", {}), right)
+
+        assert "routeTo" in causes(refused)
+        assert (told.verdict, told.objects[0].merged) == ("changes", NO_NAMESPACE)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            refusal(403, "Forbidden", "exceeded quota"),
+            refusal(409, "AlreadyExists", "there is one of this name"),
+            invalid('admission webhook "w" does not support dry run'),
+        ],
+    )
+    async def test_what_is_so_in_that_one_alone_refuses_nothing(self, answer):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", answer)
+        found = await plan.last(
+            of_kind("v1", "Namespace", "new", {}), settings({"a": "1"}, namespace="new")
+        )
+
+        assert (found.verdict, found.objects[0].merged) == ("changes", NO_NAMESPACE)
 
     async def test_a_kind_that_is_defined_before(self):
         found = await Plan(served=False).last(definition(), widget({"size": 2}))
