@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from hedgerow_tools.objects.listing import say_unread
 from support.commands.gardens import CHILD, NAME, Garden
 from support.server.apiserver import Reply, refusal
 
@@ -146,3 +147,13 @@ class TestOne:
         assert "fields are recorded in apps/v0, which the server does not serve" in out
         assert command in out
         assert json.loads(typed(CHILD, "-o", "json")[1])["unserved"] == ["apps/v0"]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(5, "k0, k1, k2, k3, k4: you may not list them"), (200, "200 kinds (-o json has them): you")],
+)
+def test_many_kinds_that_were_not_looked_at_are_counted(capsys, count, said):
+    say_unread({f"k{number}.": "you may not list them" for number in range(count)})
+
+    assert f"not looked at: {said}" in capsys.readouterr().err
