@@ -28,6 +28,8 @@ class Exit(IntEnum):
     """Another field manager holds a field that would be applied, and keeps it."""
     NO_CLUSTER = 4
     """No API server answers, or it does not accept these credentials."""
+    PARTIAL = 5
+    """About some of what was asked the API server gave no answer in time."""
     INTERRUPTED = 130
     """SIGINT, after cleaning up; other signals also exit with 128 plus their number."""
 

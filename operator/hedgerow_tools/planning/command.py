@@ -40,13 +40,11 @@ if TYPE_CHECKING:
 
 CHANGES = 2
 """The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
-PARTIAL = 5
-"""The exit code where the server gave no answer about some objects."""
 EXITS: Mapping[PlanVerdict, int] = {
     "nothing": Exit.DONE,
     "changes": CHANGES,
     "conflicts": Exit.CONFLICT,
-    "partial": PARTIAL,
+    "partial": Exit.PARTIAL,
     "failed": Exit.FAILED,
 }
 _SILENT = 50

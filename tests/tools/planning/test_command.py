@@ -515,12 +515,17 @@ class TestTyped:
         (tmp_path / "a.yaml").write_text("a: [", "utf-8")
         (tmp_path / "b.yaml").write_bytes(b"\xff")
         (tmp_path / "c.yaml").write_text(text(), "utf-8")
-        code, out, _ = typed("-f", str(tmp_path), "--as-manager", "helm")
+        code, out, _ = typed("-f", str(tmp_path), "--as-manager", "helm", "-o", "json")
+        found = json.loads(out)["resources"]
 
         assert code == 1
-        assert f"{tmp_path}/a.yaml: line 2: did not find expected node content\n" in out
-        assert f"{tmp_path}/b.yaml: it is no text in UTF-8; give YAML or JSON\n" in out
-        assert "+ BlueGreen/demo would be created" in out
+        assert [(one["kind"], one["verdict"]) for one in found] == [
+            ("BlueGreen", "changes"), ("a file", "failed"), ("a file", "failed"),
+        ]  # fmt: skip
+        assert [one["refusals"][0]["message"] for one in found[1:]] == [
+            f"{tmp_path}/a.yaml: line 2: did not find expected node content",
+            f"{tmp_path}/b.yaml: it is no text in UTF-8; give YAML or JSON",
+        ]
 
     def test_if_none_can_be_read_the_first_says_why(self, typed, tmp_path):
         (tmp_path / "a.yaml").write_text("a: [", "utf-8")
