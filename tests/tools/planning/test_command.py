@@ -515,7 +515,7 @@ class TestTyped:
         (tmp_path / "a.yaml").write_text("a: [", "utf-8")
         (tmp_path / "b.yaml").write_bytes(b"\xff")
         (tmp_path / "c.yaml").write_text(text(), "utf-8")
-        code, out, _ = typed("-f", str(tmp_path), "--as-manager", "helm", "-o", "json")
+        code, out, _ = typed("-f", str(tmp_path), "--field-manager", "helm", "-o", "json")
         found = json.loads(out)["resources"]
 
         assert code == 1
@@ -529,7 +529,7 @@ class TestTyped:
 
     def test_if_none_can_be_read_the_first_says_why(self, typed, tmp_path):
         (tmp_path / "a.yaml").write_text("a: [", "utf-8")
-        code, out, err = typed("-f", str(tmp_path), "--as-manager", "helm")
+        code, out, err = typed("-f", str(tmp_path), "--field-manager", "helm")
 
         assert (code, out) == (1, "")
         assert "line 2: did not find expected node content" in err
