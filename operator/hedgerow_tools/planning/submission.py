@@ -157,10 +157,9 @@ class Submission:
         """
         # Create-only: an object of this name may be there.
         place = {"namespace": EXISTING, "resourceVersion": "1"}
-        meta = {**metadata(self.manifest), **place}
-        elsewhere = replace(self, manifest={**self.manifest, "metadata": meta})
+        elsewhere = {**self.manifest, "metadata": {**metadata(self.manifest), **place}}
         try:
-            await elsewhere._applied(cluster)
+            await self._applied(cluster, elsewhere)
         except Invalid as error:
             if _NO_DRY_RUN not in error.message:
                 return self._refused(*self._causes(error))
@@ -176,14 +175,16 @@ class Submission:
             error.withhold()
         return error.details
 
-    async def _applied(self, cluster: Cluster, *, force: bool = False) -> ApplyResult:
+    async def _applied(
+        self, cluster: Cluster, manifest: Object, *, force: bool = False
+    ) -> ApplyResult:
         return await cluster.apply(
-            self.ref.api, self.manifest, manager=self.field_manager, force=force, dry_run=True
+            self.ref.api, manifest, manager=self.field_manager, force=force, dry_run=True
         )
 
     async def _tried(self, cluster: Cluster) -> Submitted:
         try:
-            applied = await self._applied(cluster)
+            applied = await self._applied(cluster, self.manifest)
         except Conflict as error:
             return await self._forced(cluster, error)
         return await self._migrated(cluster, applied)
@@ -191,7 +192,7 @@ class Submission:
     async def _forced(self, cluster: Cluster, conflict: Conflict) -> Submitted:
         """Return what a forced apply would take, by a dry run of it, or what stands in its way."""
         try:
-            applied = await self._applied(cluster, force=True)
+            applied = await self._applied(cluster, self.manifest, force=True)
         except KubeError as error:
             if self.applier.takes or not error.code:
                 raise
