@@ -22,7 +22,8 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_tools.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
+from hedgerow_tools.objects.managing import is_applied_by
+from hedgerow_tools.tree.resources import ObjectIndex, RootKind, reduced, resource_tree
 from library import scaler
 from library.scaler import SCALER, Autoscaler
 from support.operator.registered import ALL
@@ -330,13 +331,13 @@ class TestTree:
 
     def test_it_shows_what_the_annotation_says(self):
         live = reduced(self.LIVE)
-        tree = resource_tree(SCALER, live, ObjectIndex([live]))
+        tree = resource_tree(RootKind.of(SCALER), live, ObjectIndex([live]))
 
         assert [one.type for one in tree.conditions] == ["Contested"]
         assert [one.path for one in tree.conflicts] == [".spec.replicas"]
         assert all(is_meant(SCALER, word) for word in ("deployments", "deployment"))
 
     def test_of_a_built_in_kind_it_shows_what_the_controller_writes_to(self):
-        assert is_ours(self.LIVE, "scaler")
-        assert not is_ours(self.LIVE, "other")
-        assert not is_ours({"metadata": {"name": "web"}}, "scaler")
+        assert is_applied_by(self.LIVE, "scaler")
+        assert not is_applied_by(self.LIVE, "other")
+        assert not is_applied_by({"metadata": {"name": "web"}}, "scaler")

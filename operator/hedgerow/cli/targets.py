@@ -1,20 +1,17 @@
-"""Targets: the object of a command, and the hedgerow resource that manages it."""
+"""Targets: the object of a command, as it is typed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hedgerow.cli.exits import CommandError
-from hedgerow.cli.program import installation, program_name, registry, say
-from hedgerow.fields import managed_fields
+from hedgerow.cli.program import registry, say
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.kube.errors import Forbidden, Missing, discovery_of
-from hedgerow.objects import ObjectRef, controller_of, metadata
-from hedgerow.plan.installations import installation_of
+from hedgerow.objects import ObjectRef
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource
 
@@ -29,19 +26,6 @@ if TYPE_CHECKING:
 _MAPS = ("labels", "annotations")
 _LISTS = ("managedFields", "ownerReferences")
 _TEXTS = ("manager", "operation", "subresource", "apiVersion", "time")
-
-
-@dataclass(frozen=True, slots=True)
-class ManagingResource:
-    """The hedgerow resource that manages an object, and its field manager.
-
-    `itself`: the object is that resource, whose status hedgerow writes.
-    """
-
-    api: ApiResource
-    object: Object
-    manager: str
-    itself: bool
 
 
 def is_meant(controller: Controller[Resource], word: str) -> bool:
@@ -167,31 +151,3 @@ def _is_list_of_maps(value: Any) -> bool:
 
 def _is_tree(tree: Any) -> bool:
     return is_map(tree) and all(map(_is_tree, tree.values()))
-
-
-async def managing_resource(
-    cluster: Cluster, live: Object, instance: str | None
-) -> ManagingResource | None:
-    """Find the resource that answers for an object: its controller, or the object itself.
-
-    An object of a built-in kind is a resource only if its controller holds a field of it.
-    """
-    owner = controller_of(live)
-    for controller in registry().controllers:
-        api = controller.resource.api
-        ours = (
-            installation_of(live, controller.name, program_name())
-            if instance is None
-            else installation(instance)
-        )
-        manager = ours.field_manager(controller.name)
-        if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind) and (
-            controller.is_custom or managed_fields.entry(live, manager)
-        ):
-            return ManagingResource(api, live, manager, itself=True)
-        if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):
-            namespace: str = metadata(live).get("namespace", "") if api.namespaced else ""
-            found = await cluster.read(api, owner["name"], namespace)
-            if found is not None and metadata(found)["uid"] == owner["uid"]:
-                return ManagingResource(api, found, manager, itself=False)
-    return None

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hedgerow.cli import targets
 from hedgerow.cli.connecting import Context, Kubeconfig  # noqa: TC001 - typer reads the annotations
 from hedgerow.cli.options import (
     AllNamespaces,
     Files,
-    Instance,
     Namespace,
     Output,
     Selector,
@@ -40,6 +38,7 @@ from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.moving.bulk import PlannedChange
 from hedgerow_tools.moving.orders import MoveOrder, Save, Undo, Yes, carry_out, undoing
 from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.objects.managing import managing_resource
 from hedgerow_tools.objects.selection import ChosenObjects, Everything, Kustomize, Targets, named
 
 if TYPE_CHECKING:
@@ -103,7 +102,6 @@ def adopt_command(
     field: Fields = None,
     operation: Operation = None,
     subresource: Subresource = None,
-    instance: Instance = None,
     filename: Files = None,
     kustomize: Kustomize = None,
     selector: Selector = None,
@@ -147,7 +145,7 @@ def adopt_command(
         all_namespaces,
     )  # fmt: skip
     wanted = frozenset(name.strip() for name in manager.split(",") if name.strip())
-    moved = (wanted, to, field, operation, subresource, instance)
+    moved = (wanted, to, field, operation, subresource)
     is_moved = any(one not in (None, "", frozenset()) for one in moved)
     if undo:
         others = is_moved or repair or save
@@ -160,7 +158,7 @@ def adopt_command(
     if not repair and not wanted:
         raise typer.BadParameter("name with --from the managers whose fields are adopted")
     asked = Takeover(wanted, to, operation, subresource)
-    adopted = _Adoptions(asked, tuple(field or ()), instance)
+    adopted = _Adoptions(asked, tuple(field or ()))
     order = (
         MoveOrder("repair", chosen, _repairs, _is_unserved)
         if repair
@@ -184,12 +182,11 @@ def _repairs(_: Cluster, served: ServedKinds) -> Plan:
 class _Adoptions:
     """Adoptions of fields; `fields` are paths as in `yield`, none of them means all.
 
-    Without a new manager in `asked` it is the controller of the `instance`.
+    Without a new manager in `asked` it is the controller that manages the object.
     """
 
     asked: Takeover
     fields: tuple[str, ...]
-    instance: str | None
 
     def is_meant(self, _: ServedKinds, live: Object) -> bool:
         """Return whether an object has an entry that is adopted."""
@@ -221,7 +218,7 @@ class _Adoptions:
         self, cluster: Cluster, live: Object
     ) -> tuple[Takeover, frozenset[str] | None]:
         """Return what the object's controller adopts, and of a child what it contests."""
-        managing = await targets.managing_resource(cluster, live, self.instance)
+        managing = await managing_resource(cluster, live)
         if managing is None:
             raise MoveRefused(
                 f"no {program_name()} resource controls it; name its new field manager with --to"

@@ -10,7 +10,6 @@ import anyio
 import typer
 from pydantic import ValidationError
 
-from hedgerow.cli import targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit  # noqa: TC001
 from hedgerow.cli.options import (
@@ -40,12 +39,12 @@ from hedgerow_tools.moving.removing import remove_unowned
 from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.moving.withdraw import SHOWN, Order, show, withdraw
 from hedgerow_tools.moving.writing import subject
+from hedgerow_tools.objects.managing import managing_resource
 from hedgerow_tools.objects.selection import ChosenObjects, Kustomize, Targets, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from hedgerow.cli.targets import ManagingResource
     from hedgerow.contract import Controller
     from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from hedgerow_tools.fields.relabelling import FieldFate
     from hedgerow_tools.moving.bulk import Plan
     from hedgerow_tools.moving.writing import ObjectOutcome
+    from hedgerow_tools.objects.managing import ManagingResource
 
 Fields = Annotated[list[str] | None, field_option("Release")]
 To = Annotated[
@@ -161,7 +161,7 @@ def release_command(
     chosen = ChosenObjects(
         named(target), tuple(filename or ()), kustomize, selector, False, namespace, all_namespaces
     )  # fmt: skip
-    of_all = bool(drop or controller or system_namespace is not None)
+    of_all = bool(drop or controller or (system_namespace or instance) is not None)
     if (everything or unowned) and (save or undo):
         raise typer.BadParameter("--save and --undo go without --all and --unowned")
     if everything:
@@ -182,9 +182,11 @@ def release_command(
             raise typer.Exit(code)
         return
     if of_all:
-        raise typer.BadParameter("--drop, --controller and --system-namespace go with --all")
+        raise typer.BadParameter(
+            "--instance, --drop, --controller and --system-namespace go with --all"
+        )
     if undo:
-        others = field or to or unowned or instance is not None or save
+        others = field or to or unowned or save
         order = undoing(undo, chosen, yes=yes, output=output, others=others)
         carry_out(order, kubeconfig, context)
         return
@@ -201,7 +203,7 @@ def release_command(
 
         interrupts.run(remove)
         return
-    released = _Releases(fields, to, instance, yes)
+    released = _Releases(fields, to, yes)
     order = MoveOrder("release", chosen, released.plan, released.is_meant, released.notes)
     carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
 
@@ -234,7 +236,6 @@ class _Releases:
 
     fields: tuple[str, ...]
     to: str
-    instance: str | None
     yes: bool
 
     def is_meant(self, _: ServedKinds, live: Object) -> bool:
@@ -248,7 +249,7 @@ class _Releases:
         """Return the plan of each object."""
 
         async def planned(_: ObjectRef, live: Object) -> PlannedChange:
-            managing = await targets.managing_resource(cluster, live, self.instance)
+            managing = await managing_resource(cluster, live)
             if managing is None or managing.itself:
                 raise MoveRefused(
                     f"it is no child of a {program_name()} resource; only of those it holds fields"

@@ -15,14 +15,15 @@ from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined, located, parted, read
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import annotation, controller_of, metadata, ref_of
+from hedgerow.objects import controller_of, metadata, ref_of
 from hedgerow.plan.status import reader_of
-from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
+from hedgerow_schemas.base import View
 from hedgerow_tools.fields import selection
 from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
 from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.objects.managing import above, is_of, is_resource_of, managing_resource
 from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.owners import many
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.field_tree import Ownership
 
 OwnersFormat = Literal["tree", "json", "yaml", "html"]
@@ -160,49 +161,23 @@ async def _declarer(
 ) -> tuple[Controller[Any], Object] | None:
     """Return the hedgerow resource that controls the object, or that the object itself is.
 
-    Otherwise return the one that may contribute to it, if any; each with its controller. Raises
-    Missing if that resource is `required` and its kind is not served. Its kind is added to what is
-    `hidden` if it may not be read.
+    Otherwise return the one that may contribute to it, if any; each with its controller. What may
+    not be read is left out, counted, and added to what is `hidden`. Raises Missing if the resource
+    is `required` and its kind is not served.
     """
-    own = _controller(live["apiVersion"], live["kind"])
-    if own and own.is_custom:
-        return own, live
-    owner = controller_of(live)
-    above = _controller(owner.get("apiVersion", ""), owner.get("kind", ""))
-    if above and above.is_custom:
-        name = owner["name"]
-        resource = await _resource(cluster, above, name, live, hidden, required=required)
-        is_same = resource is not None and metadata(resource).get("uid") == owner["uid"]
-        return (above, resource) if resource and is_same else None
-    if own and annotation(live, STATUS_ANNOTATION):
-        return own, live
-    contributor, name = _contributor(live)
-    if contributor is None:
+    meant, name = is_resource_of(live) or above(controller_of(live)), ""
+    if meant is None:
+        meant, name = _contributor(live)
+    if meant is None:
         return None
-    resource = await _resource(cluster, contributor, name, live, hidden, required=required)
-    return (contributor, resource) if resource else None
-
-
-async def _resource(
-    cluster: Cluster,
-    controller: Controller[Any],
-    name: str,
-    live: Object,
-    hidden: list[str],
-    *,
-    required: bool,
-) -> Object | None:
-    """Return the controller's resource in an object's namespace; None if there is none to be read.
-
-    A kind that may not be read is left out, counted, and added to what is `hidden`. Raises Missing
-    if it is not served and the resource is `required`.
-    """
     try:
-        return await cluster.read(
-            controller.resource.api, name, metadata(live).get("namespace", "")
-        )
+        if name:
+            resource = await cluster.read(meant.resource.api, name, View(live).namespace)
+        else:
+            found = await managing_resource(cluster, live)
+            resource = found.object if found else None
     except Forbidden as error:
-        kind = controller.resource.api.kind
+        kind = meant.resource.api.kind
         hidden.append(kind)
         say(
             f"1 kind is left out, which you may not read here: {kind}; {error}; {selection.UNKNOWN}"
@@ -213,6 +188,7 @@ async def _resource(
             raise
         say(f"contested fields are not marked: {error}")
         return None
+    return (meant, resource) if resource else None
 
 
 def _contributor(live: Object) -> tuple[Controller[Any] | None, str]:
@@ -220,22 +196,12 @@ def _contributor(live: Object) -> tuple[Controller[Any] | None, str]:
     for controller in registry().controllers:
         for target in controller.contributes:
             view = target.kind(live)
-            if not _is_of(target.kind.api, live["apiVersion"], live["kind"]):
+            if not is_of(target.kind.api, live["apiVersion"], live["kind"]):
                 continue
             key = target.of(view) if target.concerns(view) else None
             if key is not None and key[0] == view.namespace:
                 return controller, key[1]
     return None, ""
-
-
-def _controller(group_version: str, kind: str) -> Controller[Any] | None:
-    """Return the controller of the resources of a kind, in whatever version; None if none has."""
-    ours = registry().controllers
-    return next((one for one in ours if _is_of(one.resource.api, group_version, kind)), None)
-
-
-def _is_of(api: ApiResource, group_version: str, kind: str) -> bool:
-    return (api.group, api.kind) == (group_version.rpartition("/")[0], kind)
 
 
 def _print(

@@ -1,81 +1,93 @@
-"""Ancestry: the resource of ours that an object descends from, or who holds the object instead."""
+"""Ancestry: the resource that an object descends from, of ours or of any other program."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hedgerow.cli.exits import CommandError
-from hedgerow.cli.program import program_name, registry, typed
 from hedgerow.cli.targets import found_kind, read
-from hedgerow.fields.managed_fields import managers
+from hedgerow.kube.discovery import served
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
-from hedgerow.texts import command_line, within
-from hedgerow_tools.tree.resources import is_ours
+from hedgerow_tools.objects.listing import listed
+from hedgerow_tools.objects.managing import above, is_resource_of
+from hedgerow_tools.tree.look import BELOW
+from hedgerow_tools.tree.resources import DEEPEST, RootKind
 
 if TYPE_CHECKING:
-    from hedgerow.contract import Controller
-    from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import ApiResource, Object, Resource
+    from collections.abc import Iterable, Mapping
 
-DEEPEST: Final = 4
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource, Object
+
+HIGHEST: Final = 4
 """The most owners that are read: a Pod, its ReplicaSet, its Deployment, the resource."""
 
 
-async def resource_of(
-    cluster: Cluster, api: ApiResource, name: str, namespace: str
-) -> tuple[Controller[Resource], str, str] | None:
-    """Return the controller and name of an object's resource, and the object as `Kind/name`.
+class Root(NamedTuple):
+    """The resource of an object: its kind and name, and the object below it as `Kind/name`."""
 
-    None if the object is such a resource itself. Raises CommandError, which says who holds the
-    object, if it is neither, and KubeError.
+    kind: RootKind
+    name: str
+    asked: str
+
+
+async def root_of(cluster: Cluster, api: ApiResource, name: str, namespace: str) -> Root:
+    """Return the root of an object's tree: the resource of ours, or the highest owner.
+
+    Raises CommandError if the object does not exist, and KubeError.
     """
-    ours = registry().controllers
     place = namespace if api.namespaced else ""
-    live = asked = await read(cluster, ObjectRef(api, place, name))
-    if any(_same(each.resource.api, live) and _is_resource(each, live) for each in ours):
-        return None
-    for _ in range(DEEPEST):
+    live = await read(cluster, ObjectRef(api, place, name))
+    below, asked = f"{api.kind}/{name}", ""
+    for _ in range(HIGHEST):
+        if ours := is_resource_of(live):
+            return Root(RootKind.of(ours), name, asked)
         owner = controller_of(live)
-        group = owner.get("apiVersion", "").rpartition("/")[0]
-        for controller in ours:
-            kind = controller.resource.api
-            if controller.is_custom and (kind.group, kind.kind) == (group, owner.get("kind")):
-                return controller, owner["name"], f"{api.kind}/{name}"
-        if not owner:
+        if ours := above(owner):
+            return Root(RootKind.of(ours), owner["name"], below)
+        higher = await _owner(cluster, owner, place) if owner else None
+        if higher is None:
             break
-        above = await found_kind(cluster, ".".join(filter(None, (owner["kind"], group))))
-        found = await cluster.read(above, owner["name"], place if above.namespaced else "")
-        if found is None or metadata(found)["uid"] != owner.get("uid"):
-            break
-        live = found
-    if maker := _maker_for_namespace(asked):
-        raise CommandError(
-            f"{api.kind}/{name} is a child of its Namespace, made by {program_name()}'s {maker}:"
-            f" {typed()} tree does not show these; its labels and annotations say what it is made"
-            " from"
-        )
-    holders = ", ".join(dict.fromkeys(one.manager for one in managers(asked))) or "nobody"
-    word = ".".join(filter(None, (api.kind.lower(), api.group)))
-    told = command_line(typed(), "owners", f"{word}/{name}", *within(place))
-    raise CommandError(
-        f"no resource of {program_name()} controls {api.kind}/{name}; its fields are held by"
-        f" {holders}: see `{told}`"
-    )
+        api, live = higher
+        name, asked = metadata(live)["name"], below
+    return Root(await foreign(cluster, api, namespace), name, asked)
 
 
-def _maker_for_namespace(live: Object) -> str:
-    """Return the name of the controller that makes an object for its Namespace, if one does."""
-    makers = (
-        controller.name
-        for controller in registry().controllers
-        if controller.is_for_namespaces and any(_same(kind.api, live) for kind in controller.owns)
-    )
-    return next((name for name in makers if is_ours(live, name, program_name())), "")
+async def _owner(
+    cluster: Cluster, owner: Mapping[str, Any], place: str
+) -> tuple[ApiResource, Object] | None:
+    """Return the object that a controller reference names; None if it is gone or not readable."""
+    group = owner.get("apiVersion", "").rpartition("/")[0]
+    try:
+        api = await found_kind(cluster, ".".join(filter(None, (owner["kind"], group))))
+        found = await cluster.read(api, owner["name"], place if api.namespaced else "")
+    except (Forbidden, Missing):
+        return None
+    is_same = found is not None and metadata(found)["uid"] == owner.get("uid")
+    return (api, found) if found and is_same else None
 
 
-def _same(api: ApiResource, live: Object) -> bool:
-    return (live.get("apiVersion"), live.get("kind")) == (api.group_version, api.kind)
+async def foreign(cluster: Cluster, api: ApiResource, namespace: str) -> RootKind:
+    """Return a kind that is no controller's of ours, with what descends from its objects.
+
+    What Kubernetes's own kinds are made into is known; of others all objects are looked at.
+    """
+    if api.group in {"apps", "batch"} and api.kind in BELOW:
+        return RootKind(api, ())
+
+    def reduce(item: Object) -> Object:
+        return {"uid": metadata(item)["uid"], "owner": controller_of(item).get("uid")}
+
+    found = await listed(cluster, await served(cluster), reduce, namespace=namespace)
+    return RootKind(api, tuple(_below(api, found.objects)))
 
 
-def _is_resource(controller: Controller[Resource], live: Object) -> bool:
-    return controller.is_custom or is_ours(live, controller.name, program_name())
+def _below(api: ApiResource, objects: Iterable[tuple[ApiResource, Object]]) -> list[ApiResource]:
+    """Return the kinds of all objects that descend from those of a kind."""
+    rest, kinds = [*objects], set["ApiResource"]()
+    level = {item["uid"] for kind, item in rest if kind == api}
+    for _ in range(DEEPEST):
+        next_level = [(kind, item) for kind, item in rest if item["owner"] in level]
+        kinds |= {kind for kind, _ in next_level}
+        level = {item["uid"] for _, item in next_level}
+    return sorted(kinds, key=lambda kind: (kind.kind, kind.group))

@@ -11,17 +11,16 @@ from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.options import Namespace, Watch, all_namespaces_option, output_option
-from hedgerow.cli.program import program_name, registry, say, typed
+from hedgerow.cli.program import program_name, registry, say
 from hedgerow.cli.targets import joined
 from hedgerow_tools.interrupts import EXIT_BY_SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import Resource
     from hedgerow_tools.tree.look import WatchedTrees
+    from hedgerow_tools.tree.resources import RootKind
 
 TreeFormat = Literal["tree", "json", "yaml"]
 
@@ -30,8 +29,8 @@ Target = Annotated[
     typer.Argument(
         metavar="[KIND/]NAME",
         autocompletion=objects,
-        help="The resource: bluegreen/demo, or bluegreen demo; or demo if only one kind has that"
-        " name; or bluegreens for all of a kind. Or an object below it: deploy/web.",
+        help="Any object, or one below it: deploy/web, or deploy web; of a kind of hedgerow also"
+        " demo, if only one kind has that name, or bluegreens for all of a kind.",
         show_default="all of hedgerow's kinds",
     ),
 ]
@@ -49,11 +48,11 @@ def tree_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show resources with their children: readiness, the last change, and conflicts.
+    """Show objects with their children: readiness, the last change, and conflicts.
 
-    A child's controller reference names the resource; objects that Kubernetes creates for a child
-    are below it. Below each object are its contested fields. The command only reads. It reports
-    which kinds it may not read, and leaves them out.
+    A child's controller reference names its resource, of hedgerow or of any other operator; an
+    object leads to the highest one above it. Below each object are its contested fields. The
+    command only reads. It reports which kinds it may not read, and leaves them out.
 
     - `kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields` shows
       what the API server has
@@ -106,42 +105,34 @@ def _parted(target: str) -> tuple[str, str]:
 
 async def _chosen(
     cluster: Cluster, kind: str, name: str, namespace: str
-) -> tuple[Sequence[Controller[Resource]], str, str]:
-    """Return the controllers of what to read, the resource's name, and the object asked for below.
+) -> tuple[Sequence[RootKind], str, str]:
+    """Return the kinds to read, the resource's name, and the object asked for below.
 
-    That object is empty if it is the resource itself. Raises BadParameter for a kind that is not
-    ours, CommandError for an object that no resource of ours controls, and KubeError. The server is
-    asked only about a word that is no name of a kind of ours, such as a short name of a built-in
-    kind, and about an object of a built-in kind.
+    That object is empty if it is the resource itself. Raises CommandError for an object that does
+    not exist, and KubeError. The server is asked only about a word that is no name of a kind of
+    ours, and about an object of a built-in kind.
     """
     from hedgerow.cli.targets import found_kind, is_meant  # noqa: PLC0415
-    from hedgerow_tools.tree.ancestry import resource_of  # noqa: PLC0415
+    from hedgerow_tools.tree.ancestry import foreign, root_of  # noqa: PLC0415
+    from hedgerow_tools.tree.resources import RootKind  # noqa: PLC0415
 
     ours = registry().controllers
     if not kind:
-        return ours, name, ""
-    chosen, api = next((each for each in ours if is_meant(each, kind)), None), None
-    if chosen is None:
-        api = await found_kind(cluster, kind)
-        word = f"{api.plural}.{api.group}"
-        chosen = next((each for each in ours if is_meant(each, word)), None)
-    if name and namespace and (chosen is None or not chosen.is_custom):
-        api = api or (chosen.resource.api if chosen else None)
-        found = await resource_of(cluster, api, name, namespace) if api else None
-        if found:
-            return found[:1], *found[1:]
-    if chosen is None:
-        there_are = ", ".join(each.resource.api.kind.lower() for each in ours)
-        raise typer.BadParameter(
-            f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
-            f" `{typed()} owners` shows who holds its fields"
-        )
-    return (chosen,), name, ""
+        return [RootKind.of(each) for each in ours], name, ""
+    chosen = next((each for each in ours if is_meant(each, kind)), None)
+    if chosen and (chosen.is_custom or not name):
+        return [RootKind.of(chosen)], name, ""
+    api = chosen.resource.api if chosen else await found_kind(cluster, kind)
+    own = next((e for e in ours if e.is_custom and is_meant(e, f"{api.plural}.{api.group}")), None)
+    if own:  # by a short name that only the server knows
+        return [RootKind.of(own)], name, ""
+    if name and (namespace or not api.namespaced):
+        root = await root_of(cluster, api, name, namespace)
+        return [root.kind], root.name, root.asked
+    return [await foreign(cluster, api, namespace)], name, ""
 
 
-def _require(
-    watched: WatchedTrees, chosen: Sequence[Controller[Resource]], place: str, name: str
-) -> None:
+def _require(watched: WatchedTrees, chosen: Sequence[RootKind], place: str, name: str) -> None:
     """Raise CommandError if no kind has the name, and BadParameter if several kinds have it."""
     kinds = list(dict.fromkeys(tree.kind for tree in watched.trees()))
     if len(kinds) > 1:
@@ -153,9 +144,7 @@ def _require(
                 f"{', '.join(unheld)} exists, and {program_name()} holds no field of it now"
             )
         several = len(chosen) > 1
-        what = f"a resource named {name}" if several else f"{chosen[0].resource.api.kind}/{name}"
+        what = f"a resource named {name}" if several else f"{chosen[0].api.kind}/{name}"
         where = f" in namespace {place}; name another with -n" if place else ""
         raise CommandError(f"{what} does not exist{where}")
-    watched.controllers = tuple(
-        each for each in watched.controllers if each.resource.api.kind == kinds[0]
-    )
+    watched.kinds = tuple(each for each in watched.kinds if each.api.kind == kinds[0])

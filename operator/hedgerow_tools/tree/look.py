@@ -12,42 +12,44 @@ from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import metadata
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Pod
+from hedgerow_schemas.job import Job
+from hedgerow_tools.objects.managing import is_applied_by
 from hedgerow_tools.objects.mirror import Mirror
-from hedgerow_tools.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
+from hedgerow_tools.tree.resources import ObjectIndex, reduced, resource_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import Object, Resource
-    from hedgerow_tools.tree.resources import TreeNode
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.tree.resources import RootKind, TreeNode
 
 REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
 BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
     "Deployment": (REPLICA_SET, Pod.api),
-    "Job": (Pod.api,),
+    "CronJob": (Job.api, Pod.api),
+    **dict.fromkeys(("DaemonSet", "Job", "ReplicaSet", "StatefulSet"), (Pod.api,)),
 }
-"""The kinds that Kubernetes's own controllers create for a child, as far as they are shown."""
+"""The kinds that Kubernetes's own controllers create for an object, as far as they are shown."""
 
 
 class WatchedTrees:
-    """The resources of some controllers, in one namespace or (if empty) in all; `name` if given.
+    """The resources of some kinds, in one namespace or (if empty) in all; `name` if given.
 
     `asked` is an object below that resource, as `Kind/name`, which is marked.
 
-    Before `read`, `controllers` are all requested ones.
+    Before `read`, `kinds` are all requested ones.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        controllers: Sequence[Controller[Resource]],
+        kinds: Sequence[RootKind],
         namespace: str,
         name: str = "",
         asked: str = "",
     ) -> None:
-        self.controllers = tuple(controllers)
+        self.kinds = tuple(kinds)
         self._namespace = namespace
         self._name = name
         self._asked = asked
@@ -59,16 +61,16 @@ class WatchedTrees:
     @property
     def has_resources(self) -> bool:
         """Whether there is any tree."""
-        return any(any(self._resources(controller)) for controller in self.controllers)
+        return any(any(self._resources(kind)) for kind in self.kinds)
 
     def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
-            resource_tree(controller, resource, index, program_name(), asked=self._asked)
-            for controller in self.controllers
-            for resource in self._resources(controller)
+            resource_tree(kind, resource, index, program_name(), asked=self._asked)
+            for kind in self.kinds
+            for resource in self._resources(kind)
         ]
         return tuple(sorted(roots, key=lambda root: root.namespace))
 
@@ -91,9 +93,9 @@ class WatchedTrees:
         }
 
     async def read(self, *, lasting: bool = False) -> None:
-        """Read once; afterwards `controllers` has only those that could be read.
+        """Read once; afterwards `kinds` has only those that could be read.
 
-        Raises Missing if none of our kinds is served, KubeError; and Forbidden if what was asked
+        Raises Missing if none of the kinds is served, KubeError; and Forbidden if what was asked
         for by name is not found, and may be of a kind that may not be read. Otherwise such kinds
         are left out; if what is read is to be `lasting`, not all may be, as nothing would be left
         to follow. Kinds that Kubernetes has built in are served anyway: they count only if there
@@ -101,65 +103,64 @@ class WatchedTrees:
         """
         unserved: dict[ApiResource, KubeError] = {}
         async with anyio.create_task_group() as group:
-            for controller in self.controllers:
-                group.start_soon(self._list, controller.resource.api, self._name, unserved)
+            for kind in self.kinds:
+                group.start_soon(self._list, kind.api, self._name, unserved)
         refused = [
-            self._problems[c.resource.api]
-            for c in self.controllers
-            if c.resource.api in self._problems
-            if c.is_custom or len(self.controllers) == 1
+            self._problems[kind.api]
+            for kind in self.kinds
+            if kind.api in self._problems
+            if kind.is_whole or len(self.kinds) == 1
         ]
-        asked = self.controllers
-        self.controllers = tuple(c for c in asked if c.resource.api in self._objects)
-        counted = [c for c in self.controllers if c.is_custom or any(self._resources(c))]
-        is_found = any(any(self._resources(c)) for c in counted)
+        asked = self.kinds
+        self.kinds = tuple(kind for kind in asked if kind.api in self._objects)
+        counted = [kind for kind in self.kinds if kind.is_whole or any(self._resources(kind))]
+        is_found = any(any(self._resources(kind)) for kind in counted)
         if refused and ((self._name and not is_found) or (lasting and not counted)):
             raise refused[0]
         if unserved and not (refused or counted):
-            raise next(unserved[c.resource.api] for c in asked if c.resource.api in unserved)
-        for controller in asked:
-            if not controller.is_custom:
-                self._problems.pop(controller.resource.api, None)
+            raise next(unserved[kind.api] for kind in asked if kind.api in unserved)
+        for kind in asked:
+            if not kind.is_whole:
+                self._problems.pop(kind.api, None)
         async with anyio.create_task_group() as group:
-            for api in descendants(c for c in self.controllers if any(self._resources(c))):
+            for api in descendants(kind for kind in self.kinds if any(self._resources(kind))):
                 group.start_soon(self._list, api)
 
     def unheld(self) -> tuple[str, ...]:
         """Return the objects of built-in kinds with the name of which nothing is held now."""
         return tuple(
-            f"{controller.resource.api.kind}/{name}"
-            for controller in self.controllers
-            if not controller.is_custom
-            for _, name in self._objects.get(controller.resource.api, {})
+            f"{kind.api.kind}/{name}"
+            for kind in self.kinds
+            if not kind.is_whole
+            for _, name in self._objects.get(kind.api, {})
             if name == self._name
         )
 
     async def follow(self) -> None:
         """Keep what was read up to date until cancelled."""
-        apis = [
-            *(controller.resource.api for controller in self.controllers),
-            *descendants(self.controllers),
-        ]
+        apis = dict.fromkeys((*(kind.api for kind in self.kinds), *descendants(self.kinds)))
         async with anyio.create_task_group() as group:
             for api in apis:
-                group.start_soon(self._mirror.follow, api, self._namespace, reduced)
+                namespace = self._namespace if api.namespaced else ""
+                group.start_soon(self._mirror.follow, api, namespace, reduced)
 
-    def _resources(self, controller: Controller[Resource]) -> Iterator[Object]:
-        found = self._objects.get(controller.resource.api, {})
+    def _resources(self, kind: RootKind) -> Iterator[Object]:
+        found = self._objects.get(kind.api, {})
         named = (found[key] for key in sorted(found))
         return (
             obj
             for obj in named
             if self._name in {"", metadata(obj)["name"]}
-            if controller.is_custom or is_ours(obj, controller.name, program_name())
+            if kind.is_whole or (kind.controller and is_applied_by(obj, kind.controller.name))
         )
 
     async def _list(
         self, api: ApiResource, name: str = "", unserved: dict[ApiResource, KubeError] | None = None
     ) -> None:
         fields = f"metadata.name={name}" if name else ""
+        namespace = self._namespace if api.namespaced else ""
         try:
-            await self._mirror.read(api, self._namespace, reduced, fields=fields)
+            await self._mirror.read(api, namespace, reduced, fields=fields)
         except Forbidden as error:
             if unserved is None or (missing := await unserved_kind(self._cluster, api)) is None:
                 self._problems[api] = error
@@ -172,12 +173,10 @@ class WatchedTrees:
                 unserved[api] = error
 
 
-def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:
-    """Return the kinds of the controllers' children, and of what is created for these."""
+def descendants(kinds: Iterable[RootKind]) -> list[ApiResource]:
+    """Return the kinds of the resources' children, and of what is created for these."""
     found: dict[ApiResource, None] = {}
-    for controller in controllers:
-        owned = [kind.api for kind in controller.owns]
-        found |= dict.fromkeys(
-            (*owned, *(api for kind in owned for api in BELOW.get(kind.kind, ())))
-        )
+    for kind in kinds:
+        made = (api for each in (kind.api, *kind.below) for api in BELOW.get(each.kind, ()))
+        found |= dict.fromkeys((*kind.below, *made))
     return [*found]

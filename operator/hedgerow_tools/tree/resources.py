@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, UNMATCHED
-from hedgerow.plan.installations import doubly_reported, instance_of
+from hedgerow.plan.installations import doubly_reported
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow_schemas.base import Object, View
+from hedgerow_schemas.base import Object, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_tools.tree.readiness import Readiness, is_unseen, readiness, reported
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow_schemas.base import Condition, ContestedField
+    from hedgerow_schemas.base import ApiResource, Condition, ContestedField
 
 KEPT_METADATA: Final = (
     "name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
@@ -135,54 +135,67 @@ def reduced(obj: Object) -> Object:
     return kept
 
 
-def is_ours(resource: Object, controller: str, program: str = PROGRAM) -> bool:
-    """Return whether a controller applies to a built-in resource; most of a kind are not for it."""
-    appliers = (one.manager for one in managers(resource) if one.operation == "Apply")
-    return any(
-        name.endswith(f"-{controller}") and instance_of(name, program) is not None
-        for name in appliers
-    )
+@dataclass(frozen=True, slots=True)
+class RootKind:
+    """A kind whose objects are the roots of trees, and the kinds `below` them.
+
+    Without a `controller` of ours it is of any other program.
+    """
+
+    api: ApiResource
+    below: tuple[ApiResource, ...]
+    controller: Controller[Any] | None = None
+
+    @classmethod
+    def of(cls, controller: Controller[Any]) -> RootKind:
+        """Return the kind of a controller's resources."""
+        return cls(controller.resource.api, tuple(k.api for k in controller.owns), controller)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every object of the kind is a root: most of a built-in kind are not ours."""
+        return self.controller is None or self.controller.is_custom
 
 
 def resource_tree(
-    controller: Controller[Any],
+    kind: RootKind,
     resource: Object,
     index: ObjectIndex,
     program: str = PROGRAM,
     *,
     asked: str = "",
 ) -> TreeNode:
-    """Return the tree of a resource of a controller.
+    """Return the tree of a resource of a kind.
 
     `program` manages it. The object `asked`, as `Kind/name`, is marked. Children are sorted by the
-    order of the kinds that the controller owns, then by name. Raises nothing.
+    order of the kinds below it, then by name. Raises nothing.
     """
-    return _TreeBuilder(controller, resource, index, program, asked).tree()
+    return _TreeBuilder(kind, resource, index, program, asked).tree()
 
 
 class _TreeBuilder:
     """Builds one tree."""
 
     __slots__ = (
-        "_asked", "_contested", "_controller", "_owned", "_program", "_resource", "_says", "_stock",
+        "_asked", "_contested", "_kind", "_owned", "_program", "_resource", "_says", "_stock",
         "_view",
     )  # fmt: skip
 
     def __init__(
         self,
-        controller: Controller[Any],
+        kind: RootKind,
         resource: Object,
         index: ObjectIndex,
         program: str,
         asked: str,
     ) -> None:
         self._asked = asked
-        self._program, self._controller = program, controller
+        self._program, self._kind = program, kind
         self._resource = resource
         self._view = View(resource)
-        self._owned = tuple(kind.api.kind for kind in controller.owns)
+        self._owned = tuple(api.kind for api in kind.below)
         self._stock = index
-        self._says = reader_of(controller)(resource)
+        self._says = reader_of(kind.controller)(resource) if kind.controller else Status()
         self._contested: dict[str, list[ContestedField]] = {}
         for conflict in self._says.contested:
             self._contested.setdefault(conflict.object, []).append(conflict)
@@ -207,7 +220,9 @@ class _TreeBuilder:
 
         A custom resource that says nothing had no pass yet; for a built-in one that is usual.
         """
-        if not self._controller.is_custom:
+        if self._kind.controller is None:
+            return own
+        if not self._kind.is_whole:
             return reported(self._resource, View({"status": self._says.wire()}))
         # Of a status that cannot be read something is there, all the same.
         has_conditions = bool(self._view.items("status", "conditions"))
@@ -231,7 +246,7 @@ class _TreeBuilder:
         if "Available" in told:
             waits = self._is_held() or not true.isdisjoint({"Stalled", "Contested"})
             return waits and "Available" in true
-        parts = (root, *children) if not self._controller.is_custom else children
+        parts = children if self._kind.is_whole else (root, *children)
         works = all(node.readiness.verdict == "Current" for one in parts for node in one.walk())
         return works and "Contested" in true and "Stalled" not in true
 

@@ -79,7 +79,8 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
     told = [numbered(number, "object")]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
     rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
-    return TreeSection(printable(f"Namespace {namespace}"), printable(", ".join(told)), rows)
+    title = f"Namespace {namespace}" if namespace else "Without a namespace"
+    return TreeSection(printable(title), printable(", ".join(told)), rows)
 
 
 _COUNTED: Final = {

@@ -178,12 +178,6 @@ class TestRefused:
     def test_a_release_to_oneself(self, garden, typed):
         assert typed(CHILD, "--to", OURS)[0] == 1
 
-    def test_of_another_instance_there_is_nothing(self, garden, typed):
-        code, out, _ = typed(CHILD, "--instance", "east")
-
-        assert code == 1
-        assert "hedgerow-east-bluegreen holds nothing" in out
-
     @pytest.mark.parametrize("target", ["deployment", "deployment/", "a/b/c", "deployment/.."])
     def test_what_is_no_target(self, garden, typed, target):
         code, _, err = typed(target)

@@ -46,12 +46,14 @@ class TestBuiltIn:
         field = {"object": about, "path": path, "manager": "rival", "operation": "Apply"}
         told = {"hedgerow.dev/status": json.dumps({"contested": [field]})}
         meta = {"name": "web", "namespace": "shop", "uid": "u", "annotations": told}
-        entry = {
-            "manager": "rival", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}
-        }  # fmt: skip
+        noted = {"f:metadata": {"f:annotations": {"f:hedgerow.dev/status": {}}}}
+        entries = [
+            {"manager": "rival", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+            {"manager": "hedgerow-scaler", "operation": "Apply", "fieldsV1": noted},
+        ]
         return {
             "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {**meta, "managedFields": [entry]}, "spec": {"replicas": 3},
+            "metadata": {**meta, "managedFields": entries}, "spec": {"replicas": 3},
         }  # fmt: skip
 
     def test_its_own_fields_are_shown_with_what_settles_them(self, typed, cluster):

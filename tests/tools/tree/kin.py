@@ -9,7 +9,7 @@ from typing import Any
 from hedgerow.controllers.bluegreen.controller import CONTROLLER as BLUEGREEN
 from hedgerow_schemas.builtin import ConfigMap, Deployment, Service
 from hedgerow_schemas.job import Job
-from hedgerow_tools.tree.resources import ObjectIndex, TreeNode, resource_tree
+from hedgerow_tools.tree.resources import ObjectIndex, RootKind, TreeNode, resource_tree
 from plan import one_child
 
 Object = dict[str, Any]
@@ -32,7 +32,12 @@ def entry(manager: str, operation: str = "Update", time: str = NOON, **more: Any
 def owned(kind: Object, name: str, by: str, **body: Any) -> Object:
     """An object whose controller has the uid `by`; its own is its kind and name."""
     kind_of, _, called = by.partition(" ")
-    version = {"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1"}.get(kind_of)
+    version = {
+        "Deployment": "apps/v1",
+        "ReplicaSet": "apps/v1",
+        "Job": "batch/v1",
+        "Service": "v1",
+    }.get(kind_of)
     owner = (OURS, "BlueGreen", "demo") if by == "r" else (version, kind_of, called)
     reference = dict(zip(("apiVersion", "kind", "name"), owner, strict=True))
     reference = {"apiVersion": "v1", "kind": "Any", "name": "any"} if not owner[0] else reference
@@ -85,7 +90,9 @@ def contested(
 
 def tree(*more: Object, unread: Collection[str] = (), of: Object | None = None) -> TreeNode:
     return resource_tree(
-        CONTROLLER, of or resource(), ObjectIndex([*objects(), *more], frozenset(unread))
+        RootKind.of(CONTROLLER),
+        of or resource(),
+        ObjectIndex([*objects(), *more], frozenset(unread)),
     )
 
 

@@ -128,27 +128,43 @@ class TestAsked:
         assert re.split("[ /]", word)[1] in marked
 
 
-class TestCopies:
-    """Children of Namespaces, which the tree does not show."""
+PLAIN = ("Deployment/plain", "ReplicaSet/plain-1", "Pod/plain-1-a")
+BELOW_PLAIN = [
+    kin.owned(kin.SET, "plain-1", "Deployment plain", spec={"replicas": 1}, status=kin.counts()),
+    kin.pod("plain-1-a", "ReplicaSet plain-1"),
+]
+
+
+class TestForeign:
+    """Objects that no resource of ours controls, where nothing of ours is installed."""
+
+    @pytest.fixture(autouse=True)
+    def foreign(self, cluster):
+        plain = kin.owned(kin.DEPLOYMENT, "plain", "r", spec={"replicas": 1}, status=kin.counts())
+        del plain["metadata"]["ownerReferences"]
+        for obj in (plain, *BELOW_PLAIN, kin.owned(kin.DEPLOYMENT, "lost", "ReplicaSet gone")):
+            cluster.store.put(obj)
+        cluster.store.put({**kin.SERVICE, "metadata": {**FREE, "uid": "Service free"}})
+        cluster.store.put(kin.owned(kin.CONFIG_MAP, "made", "Service free"))
+        cluster.answers |= {f"list {kind}": ABSENT for kind in OURS}
 
     @pytest.mark.parametrize(
-        ("manager", "said"),
+        ("words", "marked", "shown"),
         [
-            (
-                "hedgerow-secretsync",
-                "Secret/app is a child of its Namespace, made by hedgerow's secretsync",
-            ),
-            ("kubectl", "no resource of hedgerow controls Secret/app"),
+            ("deploy/plain", [], PLAIN),
+            ("deploy plain -A", [], PLAIN),
+            ("pod/plain-1-a", ["Pod/plain-1-a"], PLAIN),
+            ("replicaset/plain-1", ["ReplicaSet/plain-1"], PLAIN),
+            ("deploy/lost", [], ("Deployment/lost",)),
+            ("svc/free", [], ("Service/free", "ConfigMap/made")),
+            ("configmap/made", ["ConfigMap/made"], ("Service/free", "ConfigMap/made")),
         ],
     )
-    def test_of_one_it_is_said_who_made_it(self, typed, cluster, manager, said):
-        entries = [kin.entry(manager, "Apply")]
-        meta = {"name": "app", "namespace": "ns", "managedFields": entries}
-        cluster.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
-        code, out, err = typed("secret/app")
+    def test_the_tree_of_the_highest_owner_is_shown(self, typed, words, marked, shown):
+        code, out, err = typed(*words.split())
 
-        assert (code, out) == (1, "")
-        assert said in err
+        assert (code, objects(out), err) == (0, list(shown), "")
+        assert objects("".join(line for line in out.splitlines() if "←" in line)) == marked
 
 
 class TestWrongInput:
@@ -161,14 +177,11 @@ class TestWrongInput:
             ("bg/..", 2, "'bg/..' is neither"),
             ("bg/demo x", 2, "is neither KIND/NAME nor KIND NAME"),
             ("bg demo x", 2, "is neither KIND/NAME nor KIND NAME"),
-            ("svc/free", 1, "no resource of hedgerow controls Service/free; its fields are"),
             ("svc/none", 1, "Service/none does not exist in namespace ns; name another"),
-            ("svc/demo -A", 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
             ("bg.apps/demo", 1, 'the server serves no kind "bg.apps"'),
             ("deploy/none", 1, "Deployment/none does not exist in namespace ns; name another"),
             ("sts/none", 1, "StatefulSet/none does not exist in namespace ns; name another"),
             ("demo -A -n x", 2, "--namespace and --all-namespaces exclude each other"),
-            ("deploy/lost", 1, "no resource of hedgerow controls Deployment/lost"),
             ("web", 1, "Deployment/web exists, and hedgerow holds no field of it now"),
             ("none", 1, "a resource named none does not exist in namespace ns; name another"),
             ("bg/none", 1, "BlueGreen/none does not exist in namespace ns; name another"),
@@ -178,8 +191,6 @@ class TestWrongInput:
         ],
     )
     def test_it_is_one_line_and_an_exit_code(self, typed, cluster, words, code, said):
-        cluster.store.put({**kin.SERVICE, "metadata": FREE})
-        cluster.store.put(kin.owned(kin.DEPLOYMENT, "lost", "ReplicaSet gone"))
         cluster.store.put({**kin.resource(), "metadata": {"name": "two", "namespace": "ns"}})
         cluster.store.put(memcached("two"))
         ended, out, err = typed(*words.split())

@@ -16,6 +16,7 @@ from hedgerow_tools.tree.readiness import Readiness
 from hedgerow_tools.tree.resources import (
     DEEPEST,
     ObjectIndex,
+    RootKind,
     TreeNode,
     last_change,
     reduced,
@@ -41,7 +42,7 @@ class TestBuiltIn:
         said = json.dumps({"conditions": conditions})
         meta = {**live["metadata"], "annotations": {STATUS_ANNOTATION: said}}
         resource = reduced({**live, "metadata": meta})
-        return resource_tree(SCALER, resource, ObjectIndex([resource])).readiness
+        return resource_tree(RootKind.of(SCALER), resource, ObjectIndex([resource])).readiness
 
     def test_what_our_controller_says_counts_beside_its_own_progress(self):
         deployment = owned(DEPLOYMENT, "web", by="nobody")
@@ -125,7 +126,7 @@ class TestToDecide:
         live = owned(DEPLOYMENT, "web", by="nobody")
         live |= {"spec": {"replicas": replicas}, "status": kin.counts()}
         live["metadata"]["annotations"] = {STATUS_ANNOTATION: json.dumps({"conditions": [said]})}
-        found = resource_tree(SCALER, reduced(live), ObjectIndex([reduced(live)]))
+        found = resource_tree(RootKind.of(SCALER), reduced(live), ObjectIndex([reduced(live)]))
 
         assert found.to_decide is to_decide
 
@@ -373,7 +374,9 @@ class TestReduced:
 
         small = [reduced(obj) for obj in objects]
 
-        assert resource_tree(kin.CONTROLLER, reduced(whole), ObjectIndex(small)) == tree(of=whole)
+        assert resource_tree(
+            RootKind.of(kin.CONTROLLER), reduced(whole), ObjectIndex(small)
+        ) == tree(of=whole)
         assert "fieldsV1" not in str(small)
 
     def test_a_secret_keeps_no_value(self):

@@ -15,7 +15,7 @@ from hedgerow.plan.conditions import condition, ready
 from hedgerow_tools.render.widths import ENDLESS
 from hedgerow_tools.tree.look import descendants
 from hedgerow_tools.tree.readiness import Readiness
-from hedgerow_tools.tree.resources import TreeNode
+from hedgerow_tools.tree.resources import RootKind, TreeNode
 from hedgerow_tools.tree.terminal import MOST, lines, sections
 from tools.tree import kin
 from tools.tree.kin import NOON, contested, entry, owned, pod, tree
@@ -276,7 +276,7 @@ class TestKinds:
         ],
     )
     def test_descendants_are_what_the_children_are_made_into(self, controller, kinds):
-        assert [api.kind for api in descendants([controller])] == kinds
+        assert [api.kind for api in descendants([RootKind.of(controller)])] == kinds
 
     @pytest.mark.parametrize(
         ("word", "ours"),
