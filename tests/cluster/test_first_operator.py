@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hedgerow_testing.sandbox.cache import default_cache
 from hedgerow_testing.sandbox.cluster import Sandbox
 from support.programs import wheels
 from support.programs.tutorial import Block, Terminal, blocks, matches
@@ -72,10 +73,16 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader whose sandbox ends with the test, and with a killed test run."""
-    folder, state = tmp_path / "empty", tmp_path / "state"
+    folder, home = tmp_path / "empty", tmp_path / "home"
     folder.mkdir()
-    found = wheels.environment(wheels.wheelhouse(), wheels.hedgerow(tmp_path / "dist"))
-    made = Reader(folder, {**found, **PORTLESS, "XDG_STATE_HOME": str(state)})
+    (home / "wheels").mkdir(parents=True)
+    (home / "hedgerow").symlink_to(wheels.ROOT)
+    # In place of an index; the page has its reader put hedgerow's own wheel beside these.
+    for wheel in wheels.wheelhouse().iterdir():
+        (home / "wheels" / wheel.name).symlink_to(wheel)
+    state = {"HOME": str(home), "XDG_STATE_HOME": str(tmp_path / "state")}
+    cache = {"XDG_CACHE_HOME": str(default_cache().root.parents[1])}
+    made = Reader(folder, {**wheels.environment(home / "wheels"), **PORTLESS, **state, **cache})
     yield made
     made.close()
 
