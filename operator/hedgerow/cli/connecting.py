@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -30,18 +29,21 @@ Context = Annotated[
 PATIENCE: Final = 60.0
 """Seconds for each request of a command, unless --request-timeout names others."""
 _patience: Final = ContextVar("patience", default=PATIENCE)
-_DURATION: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?)(ms|s|m|h)?")
-_UNITS: Final = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ENDLESS: Final = 7 * 24 * 3600.0
 """Stands for no timeout."""
 
 
 def seconds(text: str) -> float:
     """Return a duration as kubectl takes it: 90, 30s, 1m30s; 0 means none. Raises BadParameter."""
-    parts = list(_DURATION.finditer(text))
-    if not text or "".join(part[0] for part in parts) != text:
-        raise typer.BadParameter(f"{text!r} is no duration, such as 30s or 2m")
-    total = sum(float(part[1]) * _UNITS[part[2]] for part in parts)
+    from hedgerow.schedule.durations import nanoseconds  # noqa: PLC0415 - not needed for the help
+
+    is_number = text.isascii() and text.isdecimal()
+    try:
+        total = nanoseconds(f"{text}s" if is_number else text) / 1e9
+    except ValueError:
+        total = -1
+    if total < 0:
+        raise typer.BadParameter(f"{text!r:.60} is no duration, such as 30s or 2m")
     return min(total, _ENDLESS) or _ENDLESS
 
 
