@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-class Holder(Struct, frozen=True):
-    """The writer of one `managedFields` entry; `time` is RFC 3339, empty when unknown."""
+class Holder(Struct, frozen=True, omit_defaults=True):
+    """The writer of one `managedFields` entry; `time` is RFC 3339, empty when unknown.
+
+    As JSON it has no member for what is empty.
+    """
 
     manager: str
     operation: str

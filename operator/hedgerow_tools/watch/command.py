@@ -16,7 +16,7 @@ from hedgerow_tools.interrupts import EXIT_BY_SIGNAL, until_signal
 
 if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_tools.watch.lines import Scope, WatchLines
+    from hedgerow_tools.watch.lines import Printer
 
 WatchFormat = Literal["text", "json"]
 
@@ -63,49 +63,32 @@ def watch_command(
 
     async def carry_out() -> int:
         from hedgerow.cli.targets import found_kind
-        from hedgerow_tools.watch.lines import Scope
+        from hedgerow.runtime.clock import SystemClock
+        from hedgerow_tools.watch.lines import Printer, Scope
 
         async with connected(kubeconfig, context) as cluster:
             api = await found_kind(cluster, word)
             everywhere = all_namespaces or not api.namespaced
             scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
-            return await _watch(cluster, scope, selector, name, _lines(scope, output))
+            printer = Printer(scope, SystemClock(), for_programs=output == "json")
+            return await _watch(cluster, printer, selector, name)
 
     number = anyio.run(carry_out)
     if number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-def _lines(scope: Scope, output: WatchFormat) -> WatchLines:
-    from hedgerow_tools.watch.lines import JsonLines, Sentences
-
-    return JsonLines(scope) if output == "json" else Sentences(scope)
-
-
-async def _watch(
-    cluster: Cluster, scope: Scope, selector: str, name: str, lines: WatchLines
-) -> int:
+async def _watch(cluster: Cluster, printer: Printer, selector: str, name: str) -> int:
     """Print until a signal, and return its number; 0 if nobody reads the output any more."""
     # ruff: noqa: PLC0415
     from hedgerow.kube.errors import Invalid
-    from hedgerow.runtime.clock import SystemClock, unique
     from hedgerow_tools.watch.informer import inform
-    from hedgerow_tools.watch.lines import Printer
-    from hedgerow_tools.watch.memory import Memory
 
-    memory = Memory(unique())
-    printer = Printer(lines, memory, SystemClock())
+    scope = printer.scope
 
     async def watch() -> None:
-        await inform(
-            cluster,
-            scope.api,
-            scope.namespace,
-            labels=selector,
-            name=name,
-            memory=memory,
-            printer=printer,
-        )
+        where = cluster, scope.api, scope.namespace
+        await inform(*where, labels=selector, name=name, printer=printer)
 
     number = 0
     try:

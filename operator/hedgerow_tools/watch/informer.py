@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow_schemas.base import ApiResource, Object
     from hedgerow_tools.watch.lines import Printer
-    from hedgerow_tools.watch.memory import Memory
 
 
 async def inform(
@@ -33,7 +32,6 @@ async def inform(
     *,
     labels: str,
     name: str = "",
-    memory: Memory,
     printer: Printer,
     timing: RetryClock | None = None,
 ) -> None:
@@ -41,7 +39,7 @@ async def inform(
 
     `name` is that of the one object, if it is one.
     """
-    informer = _Informer(memory, printer)
+    informer = _Informer(printer)
     while True:
         events = reflect(
             cluster,
@@ -49,7 +47,6 @@ async def inform(
             namespace,
             labels=labels,
             fields=f"metadata.name={name}" if name else "",
-            reduce=memory.reduce,
             on_problem=printer.failed,
             on_listed=informer.listed,
             timing=timing,
@@ -65,8 +62,7 @@ async def inform(
 
 
 class _Informer:
-    def __init__(self, memory: Memory, printer: Printer) -> None:
-        self._memory = memory
+    def __init__(self, printer: Printer) -> None:
         self._printer = printer
         self._store = Store()
         self._is_synced = False
@@ -103,10 +99,7 @@ class _Informer:
         self, changes: Iterable[StoreChange], *, listed: bool = False, last: Object | None = None
     ) -> None:
         for old, new in changes:
-            if _is_as_before(old, new):
-                continue
-            self._memory.settle(old, new)
-            if not self._is_synced:
+            if not self._is_synced or _is_as_before(old, new):
                 continue
             if old and new and _uid(old) == _uid(new):
                 self._printer.heard(WatchNotice("UPDATED", old, new, listed))

@@ -1,21 +1,24 @@
-"""Lines: prints what an informer tells, as sentences or as JSON."""
+"""Lines: what an informer reports, a typed value each, printed as a sentence or as JSON."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import say
-from hedgerow.encoding import encode
+from hedgerow.encoding import json_text
 from hedgerow.kube.errors import Throttled, Unavailable
 from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
+from hedgerow_schemas.base import View
 from hedgerow_tools.fields.changes import changes
 from hedgerow_tools.render.times import utc
-from hedgerow_tools.watch.memory import kept_phase
+from hedgerow_tools.tree.readiness import readiness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,31 +28,30 @@ if TYPE_CHECKING:
     from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object
-    from hedgerow_tools.fields.changes import FieldChange
-    from hedgerow_tools.watch.memory import Memory
+    from hedgerow_tools.fields.changes import ChangeKind, Record
 
 MOST_PATHS: Final = 4
 """Fields that a sentence names of one kind of change and manager; the others are counted."""
 MOST_GROUPS: Final = 6
 """Kinds of changes and managers that a sentence names; the fields of the others are counted."""
-MOST_CHANGES: Final = 50
-"""Fields that a line of JSON lists; `moreChanges` counts the others."""
 MOST_MANAGERS: Final = 5
 LONGEST_PATH: Final = 200
 LONGEST_NAME: Final = 128
-Changes = tuple["FieldChange", ...] | None
-"""The changes of an update; None if they are unknown because the old state was not kept."""
+_LONGEST_LINE: Final = MOST_GROUPS * (MOST_PATHS * LONGEST_PATH + MOST_MANAGERS * LONGEST_NAME)
+_UNTOLD: Final = "there"
+"""What readiness says of an object whose status says nothing."""
+WatchType = Literal["ADDED", "UPDATED", "DELETED"]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchNotice:
     """One object was added, updated or deleted.
 
-    `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
-    list told it, so it happened at an unknown time, and several writes may have been made.
+    `old` of a deletion is its last known state. `listed`: a list told it, so it happened at an
+    unknown time, and several writes may have been made.
     """
 
-    type: Literal["ADDED", "UPDATED", "DELETED"]
+    type: WatchType
     old: Object | None
     new: Object | None
     listed: bool = False
@@ -70,73 +72,113 @@ class Scope:
         return f"{many} in {f'namespace {self.namespace}' if self.namespace else 'all namespaces'}"
 
 
-class WatchLines:
-    """A form of output."""
+class SyncedLine(Struct, frozen=True, rename="camel"):
+    """Everything up to now was printed; `again`: after a gap."""
 
-    def synced(self, count: int, now: datetime, *, again: bool) -> str:
-        """Return the line that says that everything up to now was told."""
-        raise NotImplementedError
-
-    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
-        """Return the line for a notice; `changes` are those of an update."""
-        raise NotImplementedError
-
-
-def key_of(kept: Object) -> str:
-    """Return `namespace/name`, or only the name of an object without a namespace."""
-    meta = metadata(kept)
-    return "/".join(filter(None, (meta.get("namespace", ""), meta["name"])))
+    type: Literal["SYNCED"]
+    time: str
+    api_version: str
+    kind: str
+    namespace: str
+    count: int
+    again: bool
 
 
-class Sentences(WatchLines):
-    """Lines for people."""
+class ChangedField(Struct, frozen=True):
+    """One field that an update changed, and what managed fields record of the managers."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> str:
-        """Return the number of objects."""
-        word = "synced again after a gap" if again else "synced"
-        return f"{utc(now)} {word}: {self._scope.counted(count)}"
-
-    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
-        """Return time, type, key, phase, and for an update what changed by whom."""
-        kept = _kept(notice)
-        told = [f"{utc(now)} {notice.type.lower()} {key_of(kept)}", kept_phase(kept) or "-"]
-        if notice.type == "UPDATED":
-            told.append(_told(changes))
-        if notice.listed:
-            told.append("(during a gap of the watch)")
-        return printable("  ".join(told), _LONGEST_LINE)
+    path: str
+    change: ChangeKind
+    record: Record
+    managers: tuple[Holder, ...]
 
 
-_LONGEST_LINE: Final = MOST_GROUPS * (MOST_PATHS * LONGEST_PATH + MOST_MANAGERS * LONGEST_NAME)
+class ObjectLine(Struct, frozen=True, rename="camel"):
+    """One object was added, updated or deleted; `changes` are those of an update."""
+
+    type: WatchType
+    time: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    key: str
+    uid: str
+    resource_version: str
+    phase: str | None
+    during_gap: bool
+    changes: tuple[ChangedField, ...]
 
 
-def _told(changes: Changes) -> str:
-    if changes is None:
-        return "what changed is unknown: its fields were not kept"
+def line_of(notice: WatchNotice, api: ApiResource, now: datetime) -> ObjectLine:
+    """Return the line for a notice."""
+    last = notice.new or notice.old
+    assert last is not None  # noqa: S101 - a notice has one of them
+    meta = metadata(last)
+    return ObjectLine(
+        notice.type,
+        utc(now),
+        api.group_version,
+        api.kind,
+        meta.get("namespace", ""),
+        meta["name"],
+        "/".join(filter(None, (meta.get("namespace", ""), meta["name"]))),
+        meta.get("uid", ""),
+        meta.get("resourceVersion", ""),
+        phase_of(last) or None,
+        notice.listed,
+        _changes(notice),
+    )
+
+
+def phase_of(obj: Object) -> str:
+    """Return an object's `status.phase`, or else its readiness; empty if it has neither."""
+    if phase := View(obj).text("status", "phase"):
+        return phase
+    words = readiness(obj).words
+    return "" if words == _UNTOLD else words
+
+
+def _changes(notice: WatchNotice) -> tuple[ChangedField, ...]:
+    if notice.old is None or notice.new is None:
+        return ()
+    found = changes(notice.old, notice.new, one_write=not notice.listed)
+    return tuple(ChangedField(each.path, each.kind, each.record, each.managers) for each in found)
+
+
+def sentence(line: ObjectLine) -> str:
+    """Return a line for people: time, type, key, phase, and for an update what changed by whom."""
+    phase = printable(line.phase or "-", LONGEST_NAME)
+    words = [f"{line.time} {line.type.lower()} {line.key}", phase]
+    if line.type == "UPDATED":
+        words.append(_changes_told(line.changes))
+    if line.during_gap:
+        words.append("(during a gap of the watch)")
+    return printable("  ".join(words), _LONGEST_LINE)
+
+
+def _changes_told(changes: Sequence[ChangedField]) -> str:
     if not changes:
         return "no field changed"
-    groups: defaultdict[str, list[FieldChange]] = defaultdict(list)
+    groups: defaultdict[str, list[ChangedField]] = defaultdict(list)
     for change in changes:
         groups[_by_whom(change)].append(change)
-    told = [_group(who, found) for who, found in list(groups.items())[:MOST_GROUPS]]
+    words = [_group(who, found) for who, found in list(groups.items())[:MOST_GROUPS]]
     rest = sum(map(len, list(groups.values())[MOST_GROUPS:]))
-    return "; ".join([*told, f"{rest} more fields by others"] if rest else told)
+    return "; ".join([*words, f"{rest} more fields by others"] if rest else words)
 
 
-def _by_whom(change: FieldChange) -> str:
+def _by_whom(change: ChangedField) -> str:
     names = _names(change.managers)
     match change.record:
         case "wrote":
-            return f"{change.kind} by {names}"
+            return f"{change.change} by {names}"
         case "holds":
-            return f"{change.kind}, held by {names}"
+            return f"{change.change}, held by {names}"
         case "held":
-            return f"{change.kind} by unknown, held before by {names}"
+            return f"{change.change} by unknown, held before by {names}"
         case "nobody":
-            return f"{change.kind} by nobody on record"
+            return f"{change.change} by nobody on record"
 
 
 def _names(holders: Sequence[Holder]) -> str:
@@ -146,78 +188,10 @@ def _names(holders: Sequence[Holder]) -> str:
     return ", ".join([*shown, f"{rest} more"] if rest else shown)
 
 
-def _group(who: str, changes: Sequence[FieldChange]) -> str:
+def _group(who: str, changes: Sequence[ChangedField]) -> str:
     paths = [printable(change.path, LONGEST_PATH) for change in changes[:MOST_PATHS]]
     rest = len(changes) - len(paths)
     return f"{who}: " + ", ".join([*paths, f"{rest} more"] if rest else paths)
-
-
-class JsonLines(WatchLines):
-    """One JSON object a line, for programs; all lines of one type have the same keys."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> str:
-        """Return the number of objects."""
-        head = self._head("SYNCED", now)
-        return _json({**head, "namespace": self._scope.namespace, "count": count, "again": again})
-
-    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
-        """Return identity, phase and changes; `changes` is null if they are unknown."""
-        kept = _kept(notice)
-        meta = metadata(kept)
-        listed = [_change(change) for change in (changes or ())[:MOST_CHANGES]]
-        return _json(
-            {
-                **self._head(notice.type, now),
-                "namespace": meta.get("namespace", ""),
-                "name": meta["name"],
-                "key": key_of(kept),
-                "uid": meta.get("uid", ""),
-                "resourceVersion": meta.get("resourceVersion", ""),
-                "phase": kept_phase(kept) or None,
-                "duringGap": notice.listed,
-                "changes": None if changes is None else listed,
-                "moreChanges": len(changes or ()) - len(listed),
-            }
-        )
-
-    def _head(self, kind: str, now: datetime) -> dict[str, Any]:
-        api = self._scope.api
-        return {
-            "type": kind,
-            "time": utc(now),
-            "apiVersion": api.group_version,
-            "kind": api.kind,
-        }
-
-
-def _change(change: FieldChange) -> dict[str, Any]:
-    return {
-        "path": printable(change.path, LONGEST_PATH),
-        "change": change.kind,
-        "record": change.record,
-        "managers": [
-            {
-                "manager": printable(holder.manager, LONGEST_NAME),
-                "operation": holder.operation,
-                "subresource": holder.subresource,
-            }
-            for holder in change.managers[:MOST_MANAGERS]
-        ],
-    }
-
-
-def _json(line: dict[str, Any]) -> str:
-    return encode(line).decode()
-
-
-def _kept(notice: WatchNotice) -> Object:
-    """Return the object as it is now, or as it was last known."""
-    kept = notice.new or notice.old
-    assert kept is not None  # noqa: S101 - a notice has one of them
-    return kept
 
 
 class Printer:
@@ -228,25 +202,28 @@ class Printer:
     that can be listed and not watched ends it.
     """
 
-    def __init__(self, lines: WatchLines, memory: Memory, clock: Clock) -> None:
-        self._lines = lines
-        self._memory = memory
+    def __init__(self, scope: Scope, clock: Clock, *, for_programs: bool = False) -> None:
+        self.scope = scope
         self._clock = clock
+        self._for_programs = for_programs
         self._is_synced = False
         self._problem: type[KubeError] | None = None
-        self._is_full = False
 
     def heard(self, notice: WatchNotice) -> None:
         """Print a notice."""
-        self._tell_if_full()
-        found = self._changes(notice)
-        echo(self._lines.notice(notice, found, self._clock.now()))
+        line = line_of(notice, self.scope.api, self._clock.now())
+        echo(json_text(line) if self._for_programs else sentence(line))
 
     def synced(self, count: int, *, again: bool) -> None:
         """Print that everything up to now was told."""
         self._is_synced = True
-        self._tell_if_full()
-        echo(self._lines.synced(count, self._clock.now(), again=again))
+        now, api, place = utc(self._clock.now()), self.scope.api, self.scope.namespace
+        if self._for_programs:
+            head = "SYNCED", now, api.group_version, api.kind
+            echo(json_text(SyncedLine(*head, place, count, again)))
+        else:
+            word = "synced again after a gap" if again else "synced"
+            echo(f"{now} {word}: {self.scope.counted(count)}")
 
     def failed(self, error: KubeError) -> None:
         """Print a problem, unless it was the last one; raise what waiting does not help with."""
@@ -262,20 +239,3 @@ class Printer:
         if self._problem is not None:
             self._problem = None
             say("the watch works again")
-
-    def _changes(self, notice: WatchNotice) -> Changes:
-        if notice.old is None or notice.new is None:
-            return ()
-        before, after = self._memory.state(notice.old), self._memory.state(notice.new)
-        if before is None or after is None:
-            return None
-        return changes(before, after, one_write=not notice.listed)
-
-    def _tell_if_full(self) -> None:
-        if self._memory.forgotten and not self._is_full:
-            self._is_full = True
-            say(
-                f"more objects than {self._memory.most // 1024**2} MiB hold: updates of some"
-                f" objects are printed without the fields that changed; choose fewer objects with"
-                f" -n or -l"
-            )

@@ -13,7 +13,7 @@ from hedgerow.kube import client
 from hedgerow.kube.watch import reflect
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.kind import ServedKind
-from hedgerow_tools.watch import command, informer, memory
+from hedgerow_tools.watch import command, informer
 from support.server.apiserver import refusal
 from support.server.connected import Clock, connect
 from tools.watch.configs import Configs, config
@@ -144,15 +144,6 @@ class TestPrinted:
         assert (code, err) == (130, "")
         assert (synced["type"], synced["count"]) == ("SYNCED", 1)
         assert [change["path"] for change in updated["changes"]] == [".data.x"]
-
-    def test_what_was_not_kept_is_said_once(self, typed, monkeypatch):
-        monkeypatch.setattr(memory.Memory.__init__, "__defaults__", (0,))
-        code, out, err = typed("configmaps", "put a 2", "put a 3")
-
-        unknown = "updated default/a  -  what changed is unknown: its fields were not kept"
-        assert (code, out[1:]) == (130, [unknown, unknown])
-        assert err.count("\n") == 1
-        assert "more objects than 0 MiB hold" in err
 
     @pytest.mark.parametrize("words", ["secrets", "secrets -o json"])
     def test_values_of_secrets_are_nowhere(self, typed, cluster, words):

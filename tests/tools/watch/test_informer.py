@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hedgerow.kube.errors import KubeError
 from hedgerow_tools.watch.informer import inform
 from hedgerow_tools.watch.lines import WatchNotice
-from hedgerow_tools.watch.memory import Memory
 from support.server.apiserver import refusal
 from support.server.connected import Clock, connected
 from tools.watch.configs import CONFIG_MAP, Configs
@@ -24,7 +23,6 @@ class Heard:
     """A printer that writes everything down."""
 
     def __init__(self) -> None:
-        self.memory = Memory("key")
         self.notices: list[WatchNotice] = []
         self.told: list[str] = []
         self.problems: set[str] = set()
@@ -55,7 +53,7 @@ def informed(cluster: Configs, *steps: str) -> Heard:
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
-                await inform(*where, labels="", memory=heard.memory, printer=heard, timing=timing)
+                await inform(*where, labels="", printer=heard, timing=timing)
 
             group.start_soon(watch)
             for step in ("", *steps):
@@ -127,7 +125,7 @@ class TestHistories:
         *_, updated, deleted = informed(cluster, "put a 2", "remove a").notices
 
         assert deleted.new is None
-        assert deleted.old["state"] != updated.old["state"]
+        assert deleted.old["data"] == {"x": "2"}
         versions = [int(n["metadata"]["resourceVersion"]) for n in (updated.new, deleted.old)]
         assert versions[0] < versions[1]
 
@@ -177,11 +175,9 @@ class TestAnyHistory:
         seen: set[str] = set()
         gone: list[str] = []
         there: dict[str, str] = {}
-        weights: dict[str, int] = {}
         for notice in heard.notices:
             kept = notice.new or notice.old
             name, uid = kept["metadata"]["name"], kept["metadata"]["uid"]
-            weights[name] = len(notice.new["state"]) if notice.new else 0
             if notice.type == "DELETED":
                 assert there.pop(name) == uid
                 gone.append(uid)
@@ -194,6 +190,5 @@ class TestAnyHistory:
                 seen.add(uid)
         live = [obj["metadata"] for obj in cluster.store.all().values()]
         assert there == {meta["name"]: meta["uid"] for meta in live}
-        assert heard.memory.weight == sum(weights.values())
         assert len(gone) == len(set(gone))
         assert set(gone) == seen - set(there.values())
