@@ -92,7 +92,7 @@ class TestNames:
             ("adopt no/", ["no/node-1"]),
             ("release deploy/x", []),
             ("plan deploy/web", ["deploy/web", "deploy/web-old"]),
-            ("schedule explain cronjob ", ["report"]),
+            ("schedule next cronjob ", ["report"]),
             ("promote d", ["demo"]),
             ("rollback -n farm ", ["barn"]),
             ("promote demo ", []),

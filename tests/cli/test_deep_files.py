@@ -17,7 +17,7 @@ DEEP = {"maps": "{a: " * 30_000 + "}" * 30_000, "lists": "[" * 100_000 + "]" * 1
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
-@pytest.mark.parametrize(("command", "code"), [("plan", 1), ("schedule explain", 2)])
+@pytest.mark.parametrize(("command", "code"), [("plan", 1), ("schedule next", 2)])
 def test_it_is_told_in_one_line(command: str, code: int, text: str, tmp_path: Path) -> None:
     config, deep = tmp_path / "config", tmp_path / "deep.yaml"
     deep.write_text(text)

@@ -57,10 +57,10 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         (*FILES, "--field-manager", "helm"), (*FILES, "--force"),
     ],
     ("run",): [("--context", "{poison}"), ("--controllers", "{poison}")],
-    ("schedule", "explain"): [
+    ("schedule", "next"): [
+        ("{poison}",), ("* * * * *", "--zone", "{poison}"),
         FILES, (TARGET,), (TARGET, "--from", "{poison}"), ("cj", "{poison}"),
     ],
-    ("schedule", "next"): [("{poison}",), ("* * * * *", "--zone", "{poison}")],
     ("new",): [("{poison}", "--group", "x.example", "--kind", "X")],
     ("completion",): [("bash",), ("zsh",), ("fish",), ("{poison}",)],
 }  # fmt: skip

@@ -10,7 +10,7 @@ import typer
 from hedgerow.schedule.durations import nanoseconds
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    from datetime import timedelta, tzinfo
 
 LONGEST_WAIT = 3600.0
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,3 +54,10 @@ def local(instant: datetime) -> str:
 def utc(instant: datetime) -> str:
     """Return a time as manifests and the API write it: `2026-03-29T01:30:00Z`."""
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def length(distance: timedelta) -> str:
+    """Return a duration as `2d 3h 4m 5s`, rounded down to the second, without zeros."""
+    hours, seconds = divmod(distance.seconds, 3600)
+    parts = {"d": distance.days, "h": hours, "m": seconds // 60, "s": seconds % 60}
+    return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"

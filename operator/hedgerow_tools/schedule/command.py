@@ -1,26 +1,34 @@
-"""hedgerow schedule: what a CronJob's schedule means, told before it runs."""
+"""hedgerow schedule next: the coming runs of a schedule, before they come."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
+import anyio
 import typer
 
 from hedgerow import schedule as cron
-from hedgerow.cli.options import TableOutput
-from hedgerow.cli.output import echo, echo_data
-from hedgerow.cli.program import typed
+from hedgerow.cli.candidates import objects
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.exits import CommandError
+from hedgerow.cli.options import Namespace, TableOutput
+from hedgerow.cli.output import echo_data
+from hedgerow.cli.program import program_name
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
-from hedgerow_tools.render.times import local, moment, utc
-from hedgerow_tools.render.widths import page_terminal
-from hedgerow_tools.schedule.explain import explain_command
+from hedgerow.manifest import ManifestError, objects_in, sources
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.texts import printable
+from hedgerow_schemas.base import View
+from hedgerow_tools.render.times import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import tzinfo
+    from collections.abc import Sequence
+    from datetime import datetime, tzinfo
+
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.schedule.coming import Asked, Starts, Windows
 
 app = typer.Typer(
     name="schedule", cls=UnfoldedGroup, no_args_is_help=True, rich_markup_mode="markdown"
@@ -28,53 +36,16 @@ app = typer.Typer(
 
 _HYPHEN = re.compile(r"-(?:[\d*?]|[^-].*\s)")
 """The start of a word that is no option: those have a letter, and no blank."""
-_SKIPPED_SHOWN = 3
-_YEARS = range(2, 9990)
+_KIND = re.compile(r"[A-Za-z][\w.-]*")
 _MOST = 1000
-
-app.command("explain", cls=UnfoldedCommand)(explain_command)
-
-
-@dataclass(frozen=True, slots=True)
-class Coming:
-    """A start, and what daylight saving has to do with it."""
-
-    start: datetime
-    """In the schedule's zone."""
-    distance: timedelta
-    repeated: int
-    """1 or 2 if the clock shows this time twice, else 0."""
-    skipped: Sequence[datetime]
-    """Skipped local times since the previous start, without a zone."""
-
-    def told(self) -> str:
-        """Return in words what daylight saving does to it."""
-        notes = [f"{['', 'first', 'second'][self.repeated]} {self.start:%H:%M} of two"]
-        if not self.repeated:
-            notes = []
-        if self.skipped:
-            same_day = all(time.date() == self.start.date() for time in self.skipped)
-            shown = "%H:%M" if same_day else "%Y-%m-%d %H:%M"
-            times = [format(time, shown) for time in self.skipped[:_SKIPPED_SHOWN]]
-            more = " and more" if len(self.skipped) > _SKIPPED_SHOWN else ""
-            notes.append(f"skipped before it: {', '.join(times)}{more}")
-        return "; ".join(notes)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it as an object for programs: times in RFC 3339, the distance in seconds."""
-        return {
-            "local": self.start.isoformat(),
-            "zone": self.start.tzname(),
-            "utc": utc(self.start),
-            "inSeconds": self.distance.total_seconds(),
-            "repeated": (None, "first", "second")[self.repeated],
-            "skippedBefore": [time.isoformat() for time in self.skipped],
-        }
+_NONE = (
+    "has no schedule: cronjob/NAME has one, deployment/NAME and statefulset/NAME may have windows"
+)
 
 
 @app.callback()
 def schedule() -> None:
-    """Tell what a CronJob's schedule means.
+    """Tell what a schedule means.
 
     The dialect is that of robfig/cron `ParseStandard`, as in Kubernetes: five fields, the names
     `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, and `@every 1h30m`.
@@ -93,17 +64,32 @@ class _Next(UnfoldedCommand):
 
 @app.command("next", cls=_Next)
 def next_command(
-    expression: Annotated[
-        list[str],
+    target: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="EXPR", help="The schedule, quoted, such as '30 2 * * *'.", show_default=False
+            metavar="['EXPR'|KIND/NAME]",
+            autocompletion=objects,
+            help="The schedule, quoted, such as '30 2 * * *'. Or an object in the cluster: a"
+            " CronJob, or a Deployment or StatefulSet whose annotations say when to scale it.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     *,
+    filename: Annotated[
+        str | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Those of manifests: a file, a directory, or - for standard input.",
+        ),
+    ] = None,
     zone: Annotated[
         str | None,
         typer.Option(
-            metavar="ZONE", help="IANA time zone, such as Europe/Berlin.", show_default="UTC"
+            metavar="ZONE",
+            help="IANA time zone of EXPR, such as Europe/Berlin.",
+            show_default="UTC",
         ),
     ] = None,
     since: Annotated[
@@ -111,52 +97,126 @@ def next_command(
         typer.Option(
             "--from",
             metavar="TIME",
-            help="Start here, in RFC 3339; without an offset it is a time in the zone.",
+            help="Start here, in RFC 3339; without an offset it is a time in the schedule's zone.",
             show_default="now",
         ),
     ] = None,
     count: Annotated[
-        int, typer.Option(min=1, max=_MOST, metavar="N", help="How many starts to print.")
+        int, typer.Option(min=1, max=_MOST, metavar="N", help="How many to print of each.")
     ] = 10,
     output: TableOutput = "table",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
-    """Print the coming starts of a schedule, and what daylight saving does to them.
+    """Print the coming runs of a schedule, and what daylight saving does to them.
 
-    A start that falls into a skipped hour does not run; one in a repeated hour may run twice.
-    `@every` counts from --from; in a cluster it counts from the creation of the CronJob.
+    A start that falls into a skipped hour does not run; one in a repeated hour may run twice. For a
+    CronJob the command says as well what becomes of a start that is missed, and whether one that
+    was missed already would be made at once: edit what `kubectl get` prints to see that of an edit.
+    For a Deployment or StatefulSet it prints the windows in its annotations, and the number of
+    replicas that each sets.
+
+    - `hedgerow schedule next '30 2 * * *' --zone Europe/Berlin`
+    - `hedgerow schedule next cronjob/demo -n shop`
+    - `kubectl get cronjob demo -o yaml | hedgerow schedule next -f -`
     """
-    found = _parse(_one(expression), zone)
-    begin = _now() if since is None else moment("--from", since, found.zone)
-    rows = list(coming(found, begin, count))
+    words = target or []
+    if bool(words) == (filename is not None):
+        raise typer.BadParameter("give either a schedule or KIND/NAME, or a file with -f")
+    now = SystemClock().now()
+
+    def begin(place: tzinfo) -> datetime:
+        return moment("--from", since, place) if since else now
+
+    is_named = filename is None and _is_named(words)
+    if (filename is not None or is_named) and zone is not None:
+        raise typer.BadParameter("--zone is for a schedule alone: an object names its own")
+    if not is_named and (namespace or kubeconfig or context):
+        raise typer.BadParameter("only KIND/NAME asks a cluster: leave out -n and the like")
+    from hedgerow_tools.schedule.coming import Asked, of_schedule
+
+    asked = Asked(now, begin, count)
+    if filename is not None:
+        found = _of_file(filename, asked)
+    elif is_named:
+        found = [_of_cluster(words, namespace, (kubeconfig, context), asked)]
+    else:
+        found = [of_schedule(_parse(_one(words), zone), asked)]
     if output == "json":
-        echo_data([row.as_data() for row in rows])
-    elif rows:
-        _show(rows, found.zone)
-    if len(rows) < count and output == "table":
-        last = rows[-1].start if rows else begin
-        echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
-    if isinstance(found, cron.Every) and output == "table":
-        begun = "now" if since is None else "--from"
-        echo(
-            f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
-            f" `{typed()} schedule explain -f` tells."
-        )
+        echo_data(found)
+    else:
+        from hedgerow_tools.schedule.terminal import show
+
+        show(found, now)
 
 
-def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
-    """Yield `count` starts after an instant, or fewer if there are no more."""
-    last = since
-    for _ in range(count):
-        start = found.after(last)
-        if start is None or start.year not in _YEARS:
-            return
-        yield Coming(
-            start=start.astimezone(found.zone),
-            distance=start - since,
-            repeated=cron.repeated(start, found.zone),
-            skipped=found.skipped(last, start, _SKIPPED_SHOWN + 1),
-        )
-        last = start
+def _is_named(words: Sequence[str]) -> bool:
+    """Return whether words are KIND/NAME or KIND NAME, and not a schedule."""
+    kind, slash, _ = words[0].partition("/")
+    return bool(_KIND.fullmatch(kind)) and len(words) == (1 if slash else 2)
+
+
+def _of_file(filename: str, asked: Asked) -> list[Starts | Windows]:
+    try:
+        there = [
+            (name, obj) for name, text in sources([filename]) for obj in objects_in(name, text)
+        ]
+    except ManifestError as error:
+        raise typer.BadParameter(str(error)) from error
+    found = [_of_manifest(name, obj, asked) for name, obj in there]
+    scheduled = [each for each in found if each is not None]
+    if not scheduled:
+        raise typer.BadParameter(f"{filename}: nothing in it has a schedule")
+    return scheduled
+
+
+def _of_manifest(file: str, obj: Object, asked: Asked) -> Starts | Windows | None:
+    from hedgerow_tools.schedule.coming import of_object
+
+    try:
+        return of_object(obj, asked)
+    except ValueError as error:
+        named = f"{obj.get('kind')}/{View(obj).name or '?'}"
+        raise typer.BadParameter(printable(f"{file}: {named}: {error}")) from None
+
+
+def _of_cluster(
+    words: Sequence[str],
+    namespace: str | None,
+    where: tuple[str | None, str | None],
+    asked: Asked,
+) -> Starts | Windows:
+    # ruff: noqa: PLC0415
+    from hedgerow.cli.targets import joined, located, parted, read
+    from hedgerow.controllers.scaler.controller import DEPLOYMENTS
+    from hedgerow.controllers.scaler.windows import ASKED
+    from hedgerow.plan.installations import installation_of
+    from hedgerow_schemas.builtin import HorizontalPodAutoscaler
+    from hedgerow_tools.schedule.coming import SCALED, is_cronjob, of_object
+
+    target = parted(joined(words))
+
+    async def carry_out() -> Starts | Windows:
+        async with connected(*where) as cluster:
+            ref = await located(cluster, target, namespace)
+            if not is_cronjob(ref.api) and ref.api not in SCALED:
+                raise typer.BadParameter(f"{ref} {_NONE}")
+            live = await read(cluster, ref)
+            scalers: list[HorizontalPodAutoscaler] = []
+            if ref.api in SCALED:
+                there = await cluster.list(HorizontalPodAutoscaler.api, ref.namespace)
+                scalers = [HorizontalPodAutoscaler(obj) for obj in there.items]
+            of = installation_of(live, DEPLOYMENTS.name, program_name())
+            try:
+                view = of_object(live, asked, scalers, of.field_manager(DEPLOYMENTS.name))
+            except ValueError as error:
+                raise CommandError(f"{ref}: {printable(str(error))}") from None
+            if view is None:
+                raise CommandError(f"{ref} has none of the annotations {', '.join(ASKED)}")
+            return view
+
+    return anyio.run(carry_out)
 
 
 def _one(words: Sequence[str]) -> str:
@@ -184,32 +244,3 @@ def _parse(expression: str, zone: str | None) -> cron.Schedule:
             f"the schedule names a zone of its own, {found.zone}: drop that or --zone"
         )
     return found
-
-
-def _now() -> datetime:
-    from hedgerow.runtime.clock import SystemClock  # noqa: PLC0415 - not needed with --from
-
-    return SystemClock().now()
-
-
-def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
-    from rich.table import Table  # noqa: PLC0415
-
-    console = page_terminal()
-    table = Table(box=None)
-    for title in (f"local ({zone})", "UTC", "in"):
-        table.add_column(title, no_wrap=True)
-    noted = any(row.told() for row in rows)
-    if noted:
-        table.add_column("daylight saving")
-    for row in rows:
-        cells = (local(row.start), utc(row.start), _length(row.distance), row.told())
-        table.add_row(*cells[: 3 + noted])
-    console.print(table)
-
-
-def _length(distance: timedelta) -> str:
-    """Return a duration as `2d 3h 4m 5s`, rounded down to the second, without zeros."""
-    hours, seconds = divmod(distance.seconds, 3600)
-    parts = {"d": distance.days, "h": hours, "m": seconds // 60, "s": seconds % 60}
-    return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"

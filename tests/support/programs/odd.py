@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import anyio
 
+from hedgerow.controllers.scaler.windows import ASKED
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
 from hedgerow_schemas.openapi import DOCUMENT_PATH
-from hedgerow_tools.schedule.windows import ASKED
 from support.objects.foreign import POISON
 from support.server.apiserver import DONE, Act, ApiServer, Exchange, Reply
 from support.server.streams import Opening, line

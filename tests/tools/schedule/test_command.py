@@ -88,17 +88,14 @@ class TestTable:
         assert lines(out)[1] == "Thu 2026-01-01 00:00:01 UTC +00:00 2026-01-01T00:00:01Z 0s"
         assert lines(out)[2].endswith("2026-01-01T00:00:02Z 1s")
 
-    @pytest.mark.parametrize(
-        ("since", "begun"), [((), "now"), (("--from", "2026-01-01"), "--from")]
-    )
-    def test_a_distance_is_said_to_count_from_the_creation_in_a_cluster(self, typed, since, begun):
-        _, out, _ = typed("@every 1h", *since)
+    def test_a_distance_is_said_to_count_from_the_creation_in_a_cluster(self, typed):
+        _, out, _ = typed("@every 1h", "--from", "2026-01-01")
 
         assert lines(out)[-1] == (
-            f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
-            " `hedgerow schedule explain -f` tells."
+            "Counted from 2026-01-01T00:00:00Z; in a cluster @every counts from the creation of the"
+            " CronJob."
         )
-        assert "Counted" not in typed("@hourly", *since)[1]
+        assert "Counted" not in typed("@hourly")[1]
 
     @pytest.mark.parametrize(
         "schedule", ["-1 * * * *", "-5 0 * * mon", "-", "-*/5 * * * *", "-o 1 * * *"]
@@ -163,8 +160,10 @@ class TestJson:
             "--count", "1", "-o", "json",
         )  # fmt: skip
 
+        [found] = json.loads(out)
         assert code == 0
-        assert json.loads(out) == [
+        assert (found["schedule"], found["zone"]) == ("30 2 * * *", "America/New_York")
+        assert found["starts"] == [
             {
                 "local": "2026-03-09T02:30:00-04:00",
                 "zone": "EDT",
@@ -181,10 +180,13 @@ class TestJson:
             "--output", "json",
         )  # fmt: skip
 
-        assert [start["repeated"] for start in json.loads(out)] == ["first", "second"]
+        assert [start["repeated"] for start in json.loads(out)[0]["starts"]] == ["first", "second"]
 
-    def test_none_is_an_empty_list(self, typed):
-        assert typed("0 0 30 2 *", "-o", "json") == (0, "[]\n", "")
+    def test_none_is_said_in_a_note(self, typed):
+        [found] = json.loads(typed("0 0 30 2 *", "--from", "2026-01-01", "-o", "json")[1])
+
+        assert found["notes"] == ["No start within five years of 2026-01-01T00:00:00Z."]
+        assert "starts" not in found
 
 
 class TestErrors:
@@ -211,7 +213,11 @@ class TestErrors:
             (("@daily", "--count", "0"), "--count"),
             (("@daily", "--count", "1001"), "--count"),
             (("@daily", "-o", "yaml"), "'--output'"),
-            ((), "Missing argument 'EXPR'"),
+            ((), "give either a schedule or KIND/NAME, or a file with -f"),
+            (("@daily", "-f", "x"), "give either a schedule or KIND/NAME, or a file with -f"),
+            (("@daily", "-n", "shop"), "only KIND/NAME asks a cluster"),
+            (("-f", "x", "--context", "c"), "only KIND/NAME asks a cluster"),
+            (("cronjob/x", "--zone", "UTC"), "--zone is for a schedule alone"),
         ],
     )
     def test_wrong_input_is_one_line_and_exit_code_2(self, typed, words, said):

@@ -35,7 +35,6 @@ from hedgerow.controllers.scaler.windows import (
     HOLDS,
     NEVER,
     AnnotationsError,
-    ScalePlan,
     WindowPhase,
     read,
 )
@@ -387,8 +386,3 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
 DEPLOYMENTS: Final = _controller(ScaledDeployment, Deployment)
 STATEFUL_SETS: Final = _controller(ScaledStatefulSet, StatefulSet)
 CONTROLLER: Final = (DEPLOYMENTS, STATEFUL_SETS)
-
-
-def planned(workload: Resource) -> ScalePlan | None:
-    """Return what an object asks for. Raises AnnotationsError."""
-    return read(workload.metadata.annotations, workload.metadata.creation_timestamp)
