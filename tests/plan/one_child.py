@@ -12,7 +12,7 @@ from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.writes import ChildId, Write, declare
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
-from hedgerow_schemas.base import ApiResource, ContestedField, View
+from hedgerow_schemas.base import ApiResource, ContestedField, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 from plan.made import in_one_turn, live
@@ -54,9 +54,9 @@ def plan_input(
         Installation(),
         now,
         objects,
-        name_conflicts={ID: name_conflict} if name_conflict else {},
+        namesake={ID: name_conflict}.get,
         entries={ID: history} if history else {},
-        reported=reported,
+        before=Status(contested=reported),
         field_policy=field_policy,
         content_versions={ID: content_version} if content_version else {},
     )

@@ -122,7 +122,7 @@ class TestNames:
         left = former()
         del left["metadata"]["ownerReferences"]
         conflicts = {("ConfigMap", one.name): left for one in children}
-        made = planned(replace(plan_input(), name_conflicts=conflicts), *children)
+        made = planned(replace(plan_input(), namesake=conflicts.get), *children)
         [first, *others] = [one.message for one in made.problems]
         [command] = re.findall("`(kubectl [^`]*)`", first)
 

@@ -31,8 +31,8 @@ COMPOSED = BlueGreenStatus(route_to="Blue", conditions=(ready(True, "Serving", "
 FIELD = ContestedField(object="Service/demo", path=".spec.selector", manager="kubectl", since=NOW)
 
 
-def plan_input(now: datetime = NOW, reported: tuple[ContestedField, ...] = ()) -> PlanInput:
-    return PlanInput(OWNER, "bluegreen", Installation(), now, {}, reported=reported)
+def plan_input(now: datetime = NOW) -> PlanInput:
+    return PlanInput(OWNER, "bluegreen", Installation(), now, {})
 
 
 def resource(status: Object | None = None, *entries: Object, generation: int = 4) -> Object:
@@ -258,9 +258,8 @@ class TestOwnStatusContested:
         mine = entry(body_of(first), subresource="status")
         other = live["metadata"]["managedFields"][1]
         told = resource(status, mine, other)
-        reported = Status.model_validate(status).contested
 
-        again = report(plan_input(LATER, reported), told, COMPOSED, (), ())
+        again = report(plan_input(LATER), told, COMPOSED, (), ())
 
         assert (again.write, again.is_news) == (None, False)
         assert again.contested == again.listed == first.contested
@@ -339,8 +338,9 @@ class TestOwnStatusContested:
         old = ContestedField(
             object="BlueGreen/demo", path=".status.routeTo", manager="meddler", since=NOW
         )
+        live["status"]["contested"] = [old.wire()]
 
-        made = report(plan_input(LATER, (old,)), live, COMPOSED, (), ())
+        made = report(plan_input(LATER), live, COMPOSED, (), ())
 
         assert [field.since for field in made.contested] == [NOW.replace(microsecond=0)]
 

@@ -97,7 +97,7 @@ class Case:
         live = {ChildId("Deployment", "web"): self.live}
         return PlanInput(
             self.owner, "bluegreen", Installation(), NOW,
-            live=live, field_policy=self.field_policy, reported=self.reported,
+            live=live, field_policy=self.field_policy, before=Status(contested=self.reported),
         )  # fmt: skip
 
     @cached_property

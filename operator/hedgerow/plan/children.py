@@ -157,7 +157,7 @@ class ChildPlanner:
         return self._present(live)
 
     def _missing(self) -> Plan:
-        name_conflict = self.plan_input.name_conflicts.get(self.id)
+        name_conflict = self.plan_input.namesake(self.id)
         if name_conflict is not None:
             former = controller_of(name_conflict)
             owner = self.plan_input.owner
@@ -561,7 +561,7 @@ def _is_left(plan_input: PlanInput, child: Child) -> bool:
     """
     if not isinstance(child, Apply):
         return False
-    found = plan_input.name_conflicts.get(ChildId(child.kind.api.kind, child.name), {})
+    found = plan_input.namesake(ChildId(child.kind.api.kind, child.name)) or {}
     is_ours = plan_input.installation.is_labelled(found, plan_input.controller)
     return is_ours and not metadata(found).get("ownerReferences")
 

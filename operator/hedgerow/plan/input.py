@@ -15,7 +15,7 @@ from hedgerow.texts import escaped
 from hedgerow_schemas.base import ContestedField, Object, Status, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from hedgerow.fields.managed_fields import Holder
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 
+def _nobody(_child: ChildId) -> None:
+    """Return None: no object has the name."""
+
+
 class PlanInput(Struct, frozen=True, dict=True):
     """The input of a plan: the owner, the live objects, and the entries of the ledger.
 
     `live`: the owner's children by kind and name, and the objects that it may contribute to; a
-    built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
-    a child but another owner. `reported`: the contested fields that the owner's status already
-    lists. `field_policy`: what its annotations yield and claim. `spec_changed`: its status is about
-    an older spec. `writes_owner`: the owner itself is written, as one of `live`.
+    built-in owner is one of these itself. `namesake` returns the known object that has the name of
+    a child, whoever owns it. `field_policy`: what its annotations yield and claim. `spec_changed`:
+    its status is about an older spec; always False of a built-in owner, the spec of which is no
+    answer to what it says. `writes_owner`: the owner itself is written, as one of `live`.
     `content_versions`: a number for each live child that changes with the object, but not with its
     status alone; without one, the child is judged each time. `before` is what the owner says of
     itself, in its status or its annotation.
@@ -43,9 +47,8 @@ class PlanInput(Struct, frozen=True, dict=True):
     installation: Installation
     now: datetime
     live: Mapping[ChildId, Object]
-    name_conflicts: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, Object])
+    namesake: Callable[[ChildId], Object | None] = _nobody
     entries: Mapping[ChildId, LedgerEntry] = field(default_factory=dict[ChildId, "LedgerEntry"])
-    reported: tuple[ContestedField, ...] = ()
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False
     writes_owner: bool = False
@@ -54,8 +57,15 @@ class PlanInput(Struct, frozen=True, dict=True):
 
     @cached_property
     def _known(self) -> Mapping[tuple[str, str], ContestedField]:
-        """The fields that are already reported, by object and path: plans ask for each leaf."""
-        return {(old.object, old.path): old for old in self.reported}
+        """The fields that are already reported, by object and path: plans ask for each leaf.
+
+        After a change of the spec, fields that were given up before are tried again.
+        """
+        return {
+            (old.object, old.path): old
+            for old in self.before.contested
+            if not (self.spec_changed and has_no_holder(old))
+        }
 
     @cached_property
     def policy(self) -> str:

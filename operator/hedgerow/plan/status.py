@@ -16,7 +16,6 @@ from hedgerow.plan import status_annotation
 from hedgerow.plan.children import plan_own
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
-from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.ledger import NO_ENTRY, WITHOUT
 from hedgerow.plan.writes import STATUS, Write, checksum
 from hedgerow_schemas.base import AdmittedChild, ContestedField, Model, Object, Status
@@ -265,20 +264,6 @@ def annotation_report(
     # The contribution without the annotation is tried, and settled, by itself.
     write = replace(writes[0], target=STATUS) if writes else None
     return StatusReport(write, contested, shown, is_news=is_news)
-
-
-def with_said(
-    plan_input: PlanInput, controller: Controller[Any], live: Object, before: Status
-) -> PlanInput:
-    """Return the input of a plan with what the resource says of itself so far.
-
-    After a spec change, fields that were given up before are tried again. The spec of a built-in
-    resource is nobody's answer to what we report.
-    """
-    generation = user_generation(controller, live)
-    spec_changed = generation is not None and (before.observed_generation or 0) != generation
-    reported = tuple(c for c in before.contested if not (spec_changed and has_no_holder(c)))
-    return replace(plan_input, before=before, spec_changed=spec_changed, reported=reported)
 
 
 def user_generation(controller: Controller[Any], live: Object) -> int | None:

@@ -110,7 +110,7 @@ class Simulation:
 
     async def fill(self, resource: Object) -> None:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
-        self._cache.resource_store(self.ref.namespace).adopt(resource)
+        self._cache.store(self.ref.api.kind, self.ref.namespace).adopt(resource)
         for source in (*self._cache.children, *self._cache.related):
             if not self.cluster.absent:
                 await self._list(source)
@@ -200,7 +200,7 @@ class Simulation:
             if kind.api.kind == "Deployment" and _counts(obj) != _counts(rolled_out(obj))
         ]
         for ref, after in due:
-            store = self._cache.child_store(ref.api.kind, ref.namespace)
+            store = self._cache.store(ref.api.kind, ref.namespace)
             store.adopt(self.cluster.advance(ref, after))
         return bool(due)
 
@@ -215,7 +215,7 @@ class Simulation:
         for ref, found in self.cluster.objects.items():
             if ref.api.kind == self.ref.api.kind or not found.written:
                 continue
-            store = self._cache.child_store(ref.api.kind, ref.namespace)
+            store = self._cache.store(ref.api.kind, ref.namespace)
             cached = store.get(ref.key)
             if found.live is not None:
                 store.absorb(found.live)

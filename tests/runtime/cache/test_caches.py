@@ -107,8 +107,8 @@ class TestLooking:
     def test_objects_are_found_in_the_store_of_their_namespace(self, namespaces):
         cache = built(*namespaces)
         resource = {"metadata": {"name": "demo", "namespace": "ns", "resourceVersion": "1"}}
-        cache.resource_store("ns").put(resource)
-        cache.child_store("Deployment", "ns").put(child())
+        cache.store("BlueGreen", "ns").put(resource)
+        cache.store("Deployment", "ns").put(child())
 
         assert cache.resource(("ns", "demo")) is resource
         assert [kind for kind, _ in cache.owned("u", "ns")] == [Deployment]
@@ -118,9 +118,9 @@ class TestLooking:
         cache = built("ns")
 
         for look in (
-            lambda: cache.resource_store("other"),
-            lambda: cache.child_store("Deployment", "other"),
-            lambda: cache.child_store("ConfigMap", "ns"),
+            lambda: cache.store("BlueGreen", "other"),
+            lambda: cache.store("Deployment", "other"),
+            lambda: cache.store("ConfigMap", "ns"),
         ):
             with pytest.raises(LookupError, match="not watched by this controller"):
                 look()
@@ -130,7 +130,7 @@ class TestLooking:
 
     def test_an_object_without_controller_belongs_to_nobody(self):
         cache = built()
-        cache.child_store("Deployment", "ns").put(child(controller=False))
+        cache.store("Deployment", "ns").put(child(controller=False))
 
         assert cache.owned("u", "ns") == []
 

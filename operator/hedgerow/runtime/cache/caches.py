@@ -141,18 +141,12 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """Return the keys of all cached resources."""
         return tuple(chain.from_iterable(source.store.keys() for source in self.resources))
 
-    def resource_store(self, namespace: str) -> Store:
-        """Return the store of a namespace's resources; raises LookupError if it is not watched."""
-        for source in self._resources.watching(namespace):
-            return source.store
-        raise LookupError(f"resources in {namespace!r}: not watched by this controller")
-
-    def child_store(self, kind: str, namespace: str) -> Store:
-        """Return the store of children, or of objects to contribute to, of a kind.
+    def store(self, kind: str, namespace: str) -> Store:
+        """Return the store of resources, children, or objects to contribute to, of a kind.
 
         Raises LookupError if they are not watched.
         """
-        for scopes in (self._children, self._contributed):
+        for scopes in (self._resources, self._children, self._contributed):
             for source in scopes.watching(namespace):
                 if source.kind.api.kind == kind:
                     return source.store

@@ -32,9 +32,7 @@ class CacheIntake(Struct, frozen=True):
 
     def store(self, ref: ObjectRef) -> Store:
         """Return the store of an object: the resource, a child, or one with contributions."""
-        if ref.api.kind == self.planner.controller.resource.api.kind:
-            return self.cache.resource_store(ref.namespace)
-        return self.cache.child_store(ref.api.kind, ref.namespace)
+        return self.cache.store(ref.api.kind, ref.namespace)
 
     def has_cached(self, ref: ObjectRef, answer: Object) -> bool:
         """Return whether an object is cached in the version of an answer, and in no other one."""

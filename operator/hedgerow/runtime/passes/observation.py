@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
 
@@ -25,7 +25,7 @@ from hedgerow.plan.children import Plan, plan_given_back, plan_resource
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.status import kept, read, reader_of, with_said
+from hedgerow.plan.status import kept, read, reader_of, user_generation
 from hedgerow.plan.stubs import excess_of
 from hedgerow.plan.stubs import problem as stub_problem
 from hedgerow.plan.yield_and_claim import (
@@ -66,23 +66,23 @@ class Observation(Struct, frozen=True, kw_only=True):
     plan_input: PlanInput
     observed: Observed
     """The second argument of compose, after the resource."""
-    hindrance: Problem | None
-    """The problem of the annotations `yield` and `claim`, if any."""
-    unwatched: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, "Object"])
-    """The objects that no watch shows and that name this resource as their owner."""
     resource: Resource | None = None
-    """The resource as its model; None if it cannot be read."""
+    """The resource as its model, for compose; None if there are `problems`."""
+    problems: tuple[Problem, ...] = ()
+    """The reasons not to call compose: the resource is invalid, or not all objects are seen."""
+    hindrance: Problem | None = None
+    """The problem of the annotations `yield` and `claim`, if any."""
+    has_unwatched: bool = False
+    """Whether there are objects that no watch shows and that name this resource as their owner."""
     desired: Desired = Desired()
     plan: Plan = Plan()
     has_declaration: bool = True
     """Whether it is known what the resource declares; otherwise nothing is planned.
 
-    It is not if the resource is invalid or only a part of it is cached, or if compose failed.
+    It is not if there are `problems`, or if compose failed.
     """
     failure: Exception | None = None
     """The error of compose, or of its result: the pass ends with it, once it is reported."""
-    compose_seconds: float = 0.0
-    """The time that compose blocked the event loop."""
 
     @property
     def composed_status(self) -> Status | None:
@@ -95,7 +95,7 @@ class Observation(Struct, frozen=True, kw_only=True):
         return (
             mine.content_versions == others.content_versions
             and (mine.policy, self.hindrance) == (others.policy, other.hindrance)
-            and not (self.unwatched or other.unwatched or size_problems(self))
+            and not (self.has_unwatched or other.has_unwatched)
         )
 
     def with_failure(
@@ -208,44 +208,74 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         live = self.writable(key, state)
         if live is None:
             return None
-        home = self.controller.home(key)
+        home, unwatched = self.controller.home(key), unwatched or {}
         field_policy, hindrance = _field_policy(live, home, permission)
         if field_policy is None:
             return None
-        plan_input, observed = self._cached(
-            key,
-            live,
-            state,
-            times=times or self.times(),
-            refused=state.ledger.refused | failed,
+        owned = self._owned(state.uid, home, unwatched)
+        contributable = self.cache.contributable(key)
+        targets = {_id(kind, obj): obj for kind, obj in (*owned, *contributable)}
+        if self.controller.writes_resource:
+            targets[_id(self.controller.resource, live)] = live
+        times = times or self.times()
+        observed = Observed(
+            now=times.own,
+            server_time=times.server,
+            children=tuple(kind(obj) for kind, obj in owned),
+            related=tuple(self.cache.concerning(key)),
+            strays=tuple(obj for target, obj in state.strays.items() if target not in targets),
+            contributable=tuple(kind(obj) for kind, obj in contributable),
+            resource=View(live),
+            field_manager=self.installation.field_manager(self.controller.name),
+            answers=self._answers(home, state, failed, field_policy),
+        )
+        resource, problems = self._resource(live, observed)
+        own = ref_of(self.controller.resource.api, live)
+        before = self._before(live, resource)
+        generation = user_generation(self.controller, live)
+        plan_input = PlanInput(
+            owner=own,
+            controller=self.controller.name,
+            installation=self.installation,
+            now=self.clock.now(),
+            live=targets,
+            namesake=partial(self._namesake, home, unwatched),
+            entries=state.ledger.entries,
             field_policy=field_policy,
-            unwatched=unwatched or {},
+            spec_changed=generation not in (None, before.observed_generation or 0),
+            writes_owner=self.controller.writes_resource,
+            before=before,
+            content_versions={
+                target: self.cache.store(target.kind, home).content_version(Key(home, target.name))
+                for target in targets
+            },
         )
         return Observation(
             live=live,
             plan_input=plan_input,
             observed=observed,
+            resource=resource,
+            problems=problems,
             hindrance=hindrance,
-            unwatched=dict(unwatched or {}),
+            has_unwatched=bool(unwatched),
         )
 
     async def decide(
         self,
         cached: Observation,
         state: ResourceState,
-        composed: Callable[[float], None] = lambda _: None,
+        took: Callable[[float], None] = lambda _: None,
         is_outdated: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
         """Return the observation with its declaration and plan; None if it is out of date.
 
-        `composed` is called with the seconds for which compose blocked the event loop. Between two
+        `took` is called with the seconds for which compose blocked the event loop. Between two
         children, other work has its turn; `is_outdated` is asked after it.
         """
         refused = state.ledger.refused
-        observation = await in_turns(self._planned(cached), self.clock, is_outdated)
+        observation = await in_turns(self._planned(cached, took), self.clock, is_outdated)
         if observation is None:
             return None
-        composed(observation.compose_seconds)
         if not observation.has_declaration:
             state.ledger.keep(())  # there are no writes, so none is to be sent again
             return observation
@@ -269,135 +299,118 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         self, key: Key, state: ResourceState, abandoned: Sequence[tuple[ContributesTo, Object]]
     ) -> Observation:
         """Return the plan to contribute to these objects only what remains without a resource."""
-        owner = ObjectRef(self.controller.resource.api, *key)
-        plan_input = replace(
-            self.plan_input(owner, state),
+        plan_input = PlanInput(
+            owner=ObjectRef(self.controller.resource.api, *key),
+            controller=self.controller.name,
+            installation=self.installation,
+            now=self.clock.now(),
             live={_id(target.kind, obj): obj for target, obj in abandoned},
+            entries=state.ledger.entries,
         )
         return Observation(
             live={},
             plan_input=plan_input,
             observed=Observed(now=plan_input.now),
-            hindrance=None,
             plan=plan_given_back(plan_input, abandoned),
         )
 
-    def compose(self, observation: Observation) -> Desired:
-        """Return the declaration that compose makes from an observation. Raises its errors."""
-        resource = observation.resource or read(self.controller.resource, observation.live)
-        desired = self.controller.compose(resource, observation.observed)
-        return checked(desired, self.controller, observation.plan_input.owner)
+    def compose(
+        self, resource: Resource, observation: Observation, took: Callable[[float], None]
+    ) -> Desired:
+        """Return the declaration that compose makes from an observation. Raises its errors.
 
-    def plan_input(self, owner: ObjectRef, state: ResourceState) -> PlanInput:
-        """Return the input of a plan for a resource, without children and status."""
-        return PlanInput(
-            owner=owner,
-            controller=self.controller.name,
-            installation=self.installation,
-            now=self.clock.now(),
-            live={},
-            entries=state.ledger.entries,
-            writes_owner=self.controller.writes_resource,
-        )
+        `took` is called with the seconds for which compose blocked the event loop.
+        """
+        began = self.clock.monotonic()
+        try:
+            desired = self.controller.compose(resource, observation.observed)
+            return checked(desired, self.controller, observation.plan_input.owner)
+        finally:
+            took(self.clock.monotonic() - began)
 
-    def _cached(
-        self,
-        key: Key,
-        live: Object,
-        state: ResourceState,
-        *,
-        times: PassTimes,
-        refused: frozenset[ChildId],
-        field_policy: FieldPolicy,
-        unwatched: Mapping[ChildId, Object],
-    ) -> tuple[PlanInput, Observed]:
-        """Return all objects of a resource, for the plan and for compose."""
-        home, store = self.controller.home(key), self.cache.child_store
-        owned = self.cache.owned(state.uid, home)
-        shown = {_id(kind, obj) for kind, obj in owned}  # by now, a watch may show one again
-        unwatched = {target: obj for target, obj in unwatched.items() if target not in shown}
-        owned += self._unwatched(unwatched, state.uid)
-        contributable = self.cache.contributable(key)
-        written = {_id(kind, obj): obj for kind, obj in (*owned, *contributable)}
-        versions = {
-            child: store(child.kind, home).content_version(Key(home, child.name))
-            for child in written
-        }
-        if self.controller.writes_resource:
-            own = ChildId(self.controller.resource.api.kind, key[1])
-            written[own] = live
-            versions[own] = self.cache.resource_store(key[0]).content_version(key)
-        plan_input = replace(
-            self.plan_input(ref_of(self.controller.resource.api, live), state),
-            live=written,
-            field_policy=field_policy,
-            content_versions=versions,
-        )
-        observed = Observed(
-            now=times.own,
-            server_time=times.server,
-            children=tuple(kind(obj) for kind, obj in owned),
-            related=tuple(self.cache.concerning(key)),
-            strays=tuple(obj for target, obj in state.strays.items() if target not in written),
-            contributable=tuple(kind(obj) for kind, obj in contributable),
-            resource=View(live),
-            field_manager=plan_input.field_manager,
-            answers=Answers(
-                namespace=home,
-                refused=refused,
-                created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
-                word=field_policy.word,
-                check=partial(check_read, controller=self.controller),
-            ),
-        )
-        return plan_input, observed
-
-    def _unwatched(
-        self, objects: Mapping[ChildId, Object], uid: str
+    def _owned(
+        self, uid: str, home: str, unwatched: Mapping[ChildId, Object]
     ) -> list[tuple[type[View], Object]]:
-        """Return those of the objects that the resource with this uid controls, by kind."""
+        """Return the children of the resource with this uid by kind, with those not watched."""
+        owned = self.cache.owned(uid, home)
+        shown = {_id(kind, obj) for kind, obj in owned}  # by now, a watch may show one again
         kinds = {kind.api.kind: kind for kind in self.controller.owns}
-        ours = (target for target, obj in objects.items() if controller_of(obj).get("uid") == uid)
-        return [(kinds[target.kind], objects[target]) for target in ours]
+        more = (
+            (kinds[target.kind], obj)
+            for target, obj in unwatched.items()
+            if target not in shown and controller_of(obj).get("uid") == uid
+        )
+        return [*owned, *more]
 
-    def _planned(self, cached: Observation) -> Generator[None, None, Observation]:
+    def _resource(
+        self, live: Object, observed: Observed
+    ) -> tuple[Resource | None, tuple[Problem, ...]]:
+        """Return the resource as its model, or the problems because of which it is not composed."""
+        problems = _size_problems(ref_of(self.controller.resource.api, live), live, observed)
+        # Compose would take an object for absent that it does not see.
+        unread = self.cache.refused(observed.answers.namespace)
+        hidden = (source for source in unread if source.relation or source.contributes_to)
+        problems += map(problem, hidden)
+        if problems:
+            return None, tuple(problems)
+        try:
+            return read(self.controller.resource, live), ()
+        except ValidationError as error:
+            return None, (Problem("InvalidSpec", in_a_line(error)),)
+
+    def _before(self, live: Object, resource: Resource | None) -> Status:
+        """Return what the resource says of itself so far, in its status or its annotation."""
+        status: object = getattr(resource, "status", None)
+        if self.controller.writes_resource or not isinstance(status, Status):
+            return reader_of(self.controller)(live)
+        return status
+
+    def _answers(
+        self,
+        home: str,
+        state: ResourceState,
+        failed: frozenset[ChildId],
+        field_policy: FieldPolicy,
+    ) -> Answers:
+        return Answers(
+            namespace=home,
+            refused=state.ledger.refused | failed,
+            created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
+            word=field_policy.word,
+            check=partial(check_read, controller=self.controller),
+        )
+
+    def _namesake(
+        self, namespace: str, unwatched: Mapping[ChildId, Object], target: ChildId
+    ) -> Object | None:
+        """Return the known object that has the name of a child, whoever owns it."""
+        store = self.cache.store(target.kind, namespace)
+        return store.peek(Key(namespace, target.name)) or unwatched.get(target)
+
+    def _planned(
+        self, observation: Observation, took: Callable[[float], None]
+    ) -> Generator[None, None, Observation]:
         """Return the observation with its declaration and plan; it changes nothing.
 
         It yields after each child, for `in_turns`.
         """
-        live, hindrance = cached.live, cached.hindrance
-        controller = self.controller
-        problems = size_problems(cached)
-        again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(cached) else None
-        unread = self.cache.refused(cached.observed.answers.namespace)
-        # Compose would take an object for absent that it does not see.
-        hidden = (source for source in unread if source.relation or source.contributes_to)
-        problems += map(problem, hidden)
-        resource: Resource | None = None
-        if not problems:
-            try:
-                resource = read(controller.resource, live)
-            except ValidationError as error:
-                problems = [Problem("InvalidSpec", in_a_line(error))]
-        before: object = getattr(resource, "status", None)
-        if controller.writes_resource or not isinstance(before, Status):
-            before = reader_of(controller)(live)
-        plan_input = with_said(cached.plan_input, controller, live, before)
-        observation = replace(cached, plan_input=plan_input, resource=resource)
+        controller, resource = self.controller, observation.resource
         if resource is None:
-            return observation.with_failure(*problems, again=again)
-        began = self.clock.monotonic()
-        failed, desired = self._composed(observation)
-        observation = replace(observation, compose_seconds=self.clock.monotonic() - began)
-        if failed is not None:
-            return observation.with_failure(compose_failed(failed), failure=failed)
-        plan_input = replace(
-            observation.plan_input,
-            name_conflicts=self._name_conflicts(desired, observation),
-        )
+            again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(observation) else None
+            return observation.with_failure(*observation.problems, again=again)
+        try:
+            desired = self.compose(resource, observation, took)
+        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
+            return observation.with_failure(compose_failed(error), failure=error)
         planned = yield from plan_resource(
-            plan_input, desired, controller.owns, controller.contributed, shared=controller.shared
+            observation.plan_input,
+            desired,
+            controller.owns,
+            controller.contributed,
+            shared=controller.shared,
         )
+        unread = self.cache.refused(observation.observed.answers.namespace)
+        hindrance = observation.hindrance
         more = [*map(problem, unread), *([hindrance] if hindrance else [])]
         if more:
             planned = replace(planned, problems=(*planned.problems, *more))
@@ -405,26 +418,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
-
-    def _composed(self, observation: Observation) -> tuple[Exception | None, Desired]:
-        """Return the error of compose, or its declaration."""
-        try:
-            return None, self.compose(observation)
-        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
-            return error, Desired()
-
-    def _name_conflicts(self, desired: Desired, observation: Observation) -> dict[ChildId, Object]:
-        """Return the known objects that have the names of desired children, whoever owns them."""
-        namesakes: dict[ChildId, Object] = {}
-        namespace = observation.observed.answers.namespace
-        for child in desired.children:
-            target = ChildId(child.kind.api.kind, child.name)
-            store = self.cache.child_store(target.kind, namespace)
-            obj = store.peek(Key(namespace, child.name)) or observation.unwatched.get(target)
-            if obj is not None:
-                namesakes[target] = obj
-        return namesakes
+        return replace(observation, desired=desired, plan=planned)
 
 
 def _field_policy(
@@ -448,17 +442,16 @@ def _field_policy(
     return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
 
-def size_problems(cached: Observation) -> list[Problem]:
+def _size_problems(owner: ObjectRef, live: Object, observed: Observed) -> list[Problem]:
     """Return the problems of objects of which only stubs are cached: compose must not see them.
 
     A child that is being deleted needs nothing more from us.
     """
-    owner, observed = cached.plan_input.owner, cached.observed
     roles: list[tuple[StubRole, Iterable[View]]] = [
         ("child", observed.children),
         ("other", (*observed.contributable, *observed.related)),
     ]
-    own = excess_of(cached.live)
+    own = excess_of(live)
     return [*([stub_problem(owner, own)] if own else [])] + [
         stub_problem(ObjectRef(view.api, view.namespace, view.name), excess, role)
         for role, views in roles

@@ -201,26 +201,19 @@ class Pass:
         if before.plan.requests or before.plan.problems or not before.has_declaration:
             return False
         after = await self.observe()
-        if after is None or not after.has_same_content(before):
+        if after is None or after.resource is None or not after.has_same_content(before):
             return False
         if metadata(after.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
             return False  # the resource has changed since its status was written
         try:
-            again = self._compose(after)
+            took = self.context.slow_compose.took
+            again = self.context.planner.compose(after.resource, after, took)
         except Exception:  # noqa: BLE001 - the next observation reports it
             return False
         if _lasting(again) != _lasting(before.desired):
             return False
         self.observation = replace(before, desired=again, observed=after.observed)
         return True
-
-    def _compose(self, observation: Observation) -> Desired:
-        """Return the declaration for an observation; log a slow compose. Raises its errors."""
-        began = self.context.clock.monotonic()
-        try:
-            return self.context.planner.compose(observation)
-        finally:
-            self.context.slow_compose.took(self.context.clock.monotonic() - began)
 
     @property
     def controller(self) -> Controller[Resource]:
