@@ -4,8 +4,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 
 - `Controller` declares a pure function `compose(resource, observed) -> Desired`, what it owns
   (`View`s such as `Deployment`) and what it relates to (`Relation`, `Select`).
-- `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`), the
-  `Status` and the Events (`Notice`).
+- `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`, or
+  `KEEP_ALL`), the `Status` and the Events (`Notice`).
 - `Contribution` sets fields of an object that is not owned; `ContributesTo` says of which.
 - `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
   are created.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hedgerow.app import serve as run
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
+        KEEP_ALL,
         Apply,
         BuiltIn,
         ContributesTo,
@@ -121,25 +122,25 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column", "Condition",
-    "ConfigMap", "ContributesTo", "Contribution", "Controller", "ControllerOptions", "Create",
-    "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError",
-    "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
-    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
-    "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Select",
-    "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "applied", "condition", "degraded", "digest", "extract", "fixed", "held_items",
-    "holders", "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port",
-    "named_after", "named_by", "printable", "quantity", "read_json", "ready", "replicas_of",
-    "rules", "run", "selector_text", "stalled", "timetable", "unprivileged", "unready",
-    "waits_for", "why_stuck",
+    "CONFINED", "KEEP_ALL", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column",
+    "Condition", "ConfigMap", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
+    "Create", "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field",
+    "FieldError", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model",
+    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
+    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
+    "Secret", "Select", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word",
+    "__version__", "answers", "applied", "condition", "degraded", "digest", "extract", "fixed",
+    "held_items", "holders", "instant", "is_manager_of", "json_text", "list_map", "main",
+    "missing_port", "named_after", "named_by", "printable", "quantity", "read_json", "ready",
+    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
+    "unready", "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "BuiltIn", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
-        "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
-        "Select", "Word",
+        "KEEP_ALL", "Apply", "BuiltIn", "ContributesTo", "Contribution", "Controller",
+        "ControllerOptions", "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed",
+        "Option", "Relation", "Select", "Word",
     ),
     "hedgerow.schedule": ("Schedule", "ScheduleError", "timetable"),
     "hedgerow.encoding": ("json_text", "read_json"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
-from hedgerow.contract import Desired
+from hedgerow.contract import KEEP_ALL, Desired
 from hedgerow.contract.hints import misfits
 from hedgerow.plan.declaration import ComposeError
 
@@ -50,7 +50,8 @@ def _named(desired: Desired) -> dict[str, Any]:
     parts = {part.name: getattr(desired, part.name) for part in fields(desired)}
     for part in ("children", "contributions"):
         for each in parts.pop(part):
-            parts[f"{each.kind.api.kind}/{each.name} "] = each
+            name = "KEEP_ALL" if each in KEEP_ALL else f"{each.kind.api.kind}/{each.name} "
+            parts[name] = each
     return parts
 
 

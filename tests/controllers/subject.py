@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hedgerow.contract import Answers, Controller, Observed
+from hedgerow.contract import Answers, Controller, Desired, Observed
+from hedgerow.plan.declaration import expanded
 from hedgerow_schemas.base import CustomResource, Resource, View
 
 Object = dict[str, Any]
@@ -49,6 +50,10 @@ class Subject:
     @property
     def kinds(self) -> tuple[type[View], ...]:
         return (*self.controller.owns, *(r.kind for r in self.controller.relates))
+
+    def compose(self, resource: Resource, observed: Observed) -> Desired:
+        desired = self.controller.compose(resource, observed)
+        return expanded(desired, self.controller, observed)
 
     def read(self, resource: Object) -> CustomResource:
         return self.controller.resource.model_validate(resource)

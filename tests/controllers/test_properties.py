@@ -48,8 +48,8 @@ class TestCompose:
         resource, observed = observe(data, subject)
         before = copy.deepcopy((resource, observed.children, observed.related))
 
-        first = subject.controller.compose(resource, observed)
-        again = subject.controller.compose(copy.deepcopy(resource), copy.deepcopy(observed))
+        first = subject.compose(resource, observed)
+        again = subject.compose(copy.deepcopy(resource), copy.deepcopy(observed))
 
         assert first == again
         raws = [[v.raw for v in views] for views in (observed.children, observed.related)]
@@ -58,7 +58,7 @@ class TestCompose:
 
     @given(data=st.data())
     def test_no_child_is_named_twice_and_every_kind_is_owned(self, subject, data):
-        desired = subject.controller.compose(*observe(data, subject))
+        desired = subject.compose(*observe(data, subject))
         named = [(child.kind, child.name) for child in desired.children]
 
         assert len(set(named)) == len(named)
@@ -67,7 +67,7 @@ class TestCompose:
     @given(data=st.data())
     def test_every_child_is_called_as_the_controller_declares(self, subject, data):
         resource, observed = observe(data, subject)
-        desired = subject.controller.compose(resource, observed)
+        desired = subject.compose(resource, observed)
 
         for child in desired.children:
             if isinstance(child, Apply | Create):
@@ -77,7 +77,7 @@ class TestCompose:
 
     @given(data=st.data())
     def test_every_name_is_one_that_the_server_takes(self, subject, data):
-        desired = subject.controller.compose(*observe(data, subject))
+        desired = subject.compose(*observe(data, subject))
 
         for child in desired.children:
             assert SUBDOMAIN.fullmatch(child.name)
@@ -88,7 +88,7 @@ class TestCompose:
 
     @given(data=st.data())
     def test_what_is_declared_is_json_below_the_identity(self, subject, data):
-        desired = subject.controller.compose(*observe(data, subject))
+        desired = subject.compose(*observe(data, subject))
 
         for child in desired.children:
             if isinstance(child, Apply | Create):
@@ -97,7 +97,7 @@ class TestCompose:
 
     @given(data=st.data())
     def test_it_always_says_whether_it_is_ready_each_condition_once(self, subject, data):
-        status = subject.controller.compose(*observe(data, subject)).status
+        status = subject.compose(*observe(data, subject)).status
 
         types = [condition.type for condition in status.conditions]
         assert "Ready" in types
@@ -164,7 +164,7 @@ class Converger:
         plan_input = PlanInput(
             self.owner, controller.name, Installation(), NOW, live, entries=self.history
         )
-        return controller.compose(self.resource, observed), plan_input
+        return self.subject.compose(self.resource, observed), plan_input
 
     def step(self) -> bool:
         """Make the first planned write or deletion; give whether there was one."""

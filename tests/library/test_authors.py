@@ -15,6 +15,7 @@ import structlog
 from prometheus_client import REGISTRY, Counter, generate_latest
 
 from hedgerow import (
+    KEEP_ALL,
     ApiResource,
     Apply,
     Contribution,
@@ -422,6 +423,20 @@ class TestComposeFailed:
         cluster.assert_settled()
 
         assert set(conditions(cluster)) == {"Ready"}
+
+    def test_all_that_is_observed_is_kept_but_what_is_declared_beside_it(self, in_memory):
+        first, later = (child("hello"), child("other")), (*KEEP_ALL, child("other", data={}))
+
+        def compose(greeting: Any, _: Observed) -> Desired:
+            return Desired(first if greeting.spec.name == "you" else later)
+
+        cluster = greeting(in_memory, compose, child_names={ConfigMap: ("*",)})
+        cluster.assert_settled()
+        cluster.apply(HELLO | {"spec": {"name": "nobody"}})
+        cluster.assert_settled()
+
+        other = cluster.must_get(target("v1", "ConfigMap", "other", "default"))
+        assert (cluster.must_get(CHILD)["data"], other.get("data")) == ({"a": "b"}, None)
 
 
 class TestWhatIsRead:

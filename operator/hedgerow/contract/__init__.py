@@ -7,6 +7,7 @@ own.
 
 from hedgerow.contract.controller import BuiltIn, Controller, ControllerOptions, Lag, Option
 from hedgerow.contract.desired import (
+    KEEP_ALL,
     Apply,
     Child,
     Contribution,
@@ -27,7 +28,7 @@ from hedgerow.contract.relations import (
 )
 
 __all__ = [
-    "CLOCKS_DIFFER", "Answers", "Apply", "BuiltIn", "Child", "ContributesTo", "Contribution",
-    "Controller", "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key", "Lag",
-    "Notice", "Observed", "Option", "Relation", "Select", "Word", "namesake", "unreduced",
+    "CLOCKS_DIFFER", "KEEP_ALL", "Answers", "Apply", "BuiltIn", "Child", "ContributesTo",
+    "Contribution", "Controller", "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key",
+    "Lag", "Notice", "Observed", "Option", "Relation", "Select", "Word", "namesake", "unreduced",
 ]  # fmt: skip

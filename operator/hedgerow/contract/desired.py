@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from hedgerow_schemas.base import Object, Status, View
+    from hedgerow_schemas.base import Object, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class Keep:
 
     kind: type[View]
     name: str
+
+
+KEEP_ALL: Final = (Keep(View, "*"),)
+"""Leave everything as it is, as `Desired.children`: for a resource that nothing follows from.
+
+        return Desired(KEEP_ALL, status)
+
+It stands for a `Keep` of each observed child, and for a `Contribution` of what we hold of each
+contributable object. What is declared beside it is made as declared: `(*KEEP_ALL, Apply(…))`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +106,8 @@ class Desired:
     """The result of one compose: what is not in it any more is pruned, or given back.
 
     `children` are all owned objects, `contributions` all fields set on others. Other children are
-    deleted once these are written. The status of a built-in resource is not written: of `status`,
-    only the conditions count.
+    deleted once these are written, unless `KEEP_ALL` is among them. The status of a built-in
+    resource is not written: of `status`, only the conditions count.
     """
 
     children: tuple[Child, ...] = ()

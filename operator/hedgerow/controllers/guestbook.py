@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow import (
     CONFINED,
+    KEEP_ALL,
     Apply,
     ConfigMap,
     Controller,
@@ -51,7 +52,7 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     """Return the ConfigMap, and the Deployment once that ConfigMap is ours to mount."""
     spec = book.spec
     if spec is None:
-        return unspecified(book, observed)
+        return unspecified(book, observed.all(Pod))
     wanted, name = spec.config_map_name, book.metadata.name
     live = observed.child(Deployment, name)
     # Without this, a Guestbook would show whoever reaches its pods a ConfigMap of somebody else.
@@ -75,14 +76,12 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     )
 
 
-def unspecified(book: Guestbook, observed: Observed) -> Desired:
+def unspecified(book: Guestbook, pods: Iterable[Pod]) -> Desired:
     """Return what follows from a Guestbook without a spec: nothing is made, nothing is removed."""
-    there = [Keep(kind, old.name) for kind in (ConfigMap, Deployment) for old in observed.all(kind)]
-    status = status_of(
-        book, replicas_of(book.metadata.name, {"matchLabels": labels(book)}, observed.all(Pod))
-    )
+    name = book.metadata.name
+    status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, pods))
     told = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")
-    return Desired(tuple(there), status.model_copy(update={"conditions": told}))
+    return Desired(KEEP_ALL, status.model_copy(update={"conditions": told}))
 
 
 def labels(book: Guestbook) -> dict[str, str]:

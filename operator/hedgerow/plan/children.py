@@ -5,11 +5,10 @@ There is no write for a child that is settled or is being deleted, or whose name
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from hedgerow.fields.refused import as_held
 from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
+from hedgerow.plan.declaration import declared_part
 from hedgerow.plan.input import PlanInput, has_no_holder, is_scaled_to_zero
 from hedgerow.plan.ledger import NO_ENTRY, RECHECK_NAME, WITHOUT, EntryState, LedgerEntry
 from hedgerow.plan.remedies import owned_again, without_effect
@@ -664,23 +664,8 @@ def _forbids(
     api, owner = contribution.kind.api, plan_input.owner
     if api not in contributable or (api == owner.api and contribution.name != owner.name):
         return "the controller declares no contributions to it"
-    odd = sorted(_undeclared(contribution.fields, contributable[api]))
-    return f"the controller does not declare {', '.join(odd)}" if odd else ""
-
-
-def _undeclared(fields: Mapping[str, Any], declared: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the highest fields of a contribution in which nothing is declared."""
-    below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for first, *rest in declared:
-        below[first].append(tuple(rest))
-    for name, value in fields.items():
-        if () in below[name]:
-            continue
-        if below[name] and isinstance(value, Mapping):
-            within = cast("Mapping[str, Any]", value)
-            yield from (f"{name}.{path}" for path in _undeclared(within, below[name]))
-        else:
-            yield name
+    _, undeclared = declared_part(contribution.fields, contributable[api])
+    return f"the controller does not declare {', '.join(sorted(undeclared))}" if undeclared else ""
 
 
 def _contributed(

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from pydantic_core import PydanticSerializationError
 
-from hedgerow.contract import Apply, Create, Desired
+from hedgerow.contract import KEEP_ALL, Apply, Contribution, Create, Desired, Keep
 from hedgerow.contract.hints import class_of, misfits
 from hedgerow.encoding import DEEPEST
+from hedgerow.fields.applyconfiguration import extract
 from hedgerow.plan.conditions import Problem
-from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.base import ApiResource, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.contract import Child, Contribution, Controller
+    from hedgerow.contract import Child, Controller, Observed
     from hedgerow.objects import ObjectRef
-    from hedgerow_schemas.base import Object, View
+    from hedgerow_schemas.base import Object
 
 FAILED: Final = "ComposeFailed"
 _TOP: Final = ("apiVersion", "kind", "status")
@@ -64,6 +68,8 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
         raise DeclarationError(f"compose returned {misfit}")
     seen = set[tuple[str, str]]()
     for child in desired.children:
+        if child in KEEP_ALL:
+            continue
         target = _named_target(child)
         if wrong := " twice" if target in seen else _wrong(child, controller, owner):
             raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
@@ -73,6 +79,56 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
         if wrong := _wrong_fields(contribution.fields):
             raise DeclarationError(f"compose contributes to {'/'.join(target)}{wrong}")
     return desired
+
+
+def expanded(desired: Desired, controller: Controller[Any], observed: Observed) -> Desired:
+    """Return a declaration with what `KEEP_ALL` stands for in its place.
+
+    That is nothing for an object that is declared beside it. Of the fields that we hold of a
+    contributable object, it is those that the controller may contribute.
+    """
+    if not any(child in KEEP_ALL for child in desired.children):
+        return desired
+    children = tuple(child for child in desired.children if child not in KEEP_ALL)
+    named = {_named_target(part) for part in (*children, *desired.contributions)}
+    keeps = (Keep(type(view), view.name) for view in observed.children)
+    views = [(type(view), view) for view in observed.contributable]
+    if controller.writes_resource and observed.resource:
+        views.append((cast("type[View]", controller.resource), observed.resource))
+    held = (
+        Contribution(kind, view.name, declared_part(fields, controller.contributed[kind.api])[0])
+        for kind, view in views
+        if (fields := extract(view.raw, observed.field_manager))
+    )
+    return replace(
+        desired,
+        children=(*children, *(keep for keep in keeps if _named_target(keep) not in named)),
+        contributions=(
+            *desired.contributions,
+            *(part for part in held if part.fields and _named_target(part) not in named),
+        ),
+    )
+
+
+def declared_part(
+    fields: Mapping[str, Any], declared: Iterable[tuple[str, ...]]
+) -> tuple[Object, list[str]]:
+    """Return those fields that are declared, and the highest paths at which nothing is."""
+    below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for first, *rest in declared:
+        below[first].append(tuple(rest))
+    part: Object = {}
+    others: list[str] = []
+    for name, value in fields.items():
+        if () in below[name]:
+            part[name] = value
+        elif below[name] and isinstance(value, Mapping):
+            inner, paths = declared_part(cast("Mapping[str, Any]", value), below[name])
+            part |= {name: inner} if inner else {}
+            others += (f"{name}.{path}" for path in paths)
+        else:
+            others.append(name)
+    return part, others
 
 
 def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hedgerow import (
+    KEEP_ALL,
     ApiResource,
     BuiltIn,
     ContributesTo,
@@ -40,7 +41,6 @@ from hedgerow.controllers.scaler.windows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from hedgerow import Condition
@@ -72,7 +72,6 @@ class ScaledField:
     kind: type[View]
     live: View
     field: str
-    manager: str
     ours: bool
     others: tuple[str, ...]
 
@@ -81,7 +80,7 @@ class ScaledField:
         """Return a target with its holders; `manager` is our field manager."""
         found = holders(live, "spec", field)
         others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
-        return cls(kind, live, field, manager, len(others) < len(found), others)
+        return cls(kind, live, field, len(others) < len(found), others)
 
     @property
     def id(self) -> str:
@@ -109,16 +108,6 @@ class ScaledField:
         """What is recorded beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
 
-    @property
-    def as_it_is(self) -> Object:
-        """What we hold of it, the record included; empty if that is nothing."""
-        noted = holders(self.live, "metadata", "annotations", BEFORE)
-        is_noted = any(one.is_applier(self.manager, "") for one in noted)
-        hold = Hold(
-            self.value if self.ours else None, self.record if self.ours or is_noted else None
-        )
-        return hold.fields(self.field)
-
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -145,11 +134,12 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
     try:
         plan = read(workload.metadata.annotations, workload.metadata.creation_timestamp)
     except AnnotationsError as error:
-        return frozen(own, autoscalers, stalled("InvalidAnnotation", str(error)))
+        return Desired(KEEP_ALL, Status(conditions=stalled("InvalidAnnotation", str(error))))
     if len(autoscalers) > 1:
         names = ", ".join(sorted(one.id for one in autoscalers))
         told = f"{names} all target {own.id}: hedgerow changes none of them until only one does"
-        return frozen(own, autoscalers, stalled("SeveralAutoscalers", told) if plan else ())
+        conditions = stalled("SeveralAutoscalers", told) if plan else ()
+        return Desired(KEEP_ALL, Status(conditions=conditions))
     target = autoscalers[0] if autoscalers else own
     phase = plan.at(now) if plan else OUTSIDE
     word = observed.word(target.kind, target.live.name, "spec", target.field)
@@ -259,31 +249,6 @@ def _kept(own: ScaledField, phase: WindowPhase) -> Object:
     return (
         Hold(None, own.record).fields(own.field) if is_used and phase.replicas is not None else {}
     )
-
-
-def frozen(
-    own: ScaledField, autoscalers: Sequence[ScaledField], conditions: tuple[Condition, ...]
-) -> Desired:
-    """Return what leaves everything as it is: what is held is held on, and nothing else is.
-
-    A record stays where the field itself is lost, so that force is not used again.
-    """
-    found = [
-        Contribution(one.kind, one.live.name, fields)
-        for one in autoscalers
-        if (fields := one.as_it_is)
-    ]
-    fields = own.as_it_is
-    if mark := own.live.text("metadata", "annotations", HOLDS) if found else "":
-        meta: Object = fields.get("metadata", {})
-        fields = {
-            **fields,
-            "metadata": {"annotations": {**meta.get("annotations", {}), HOLDS: mark}},
-        }
-    if fields:
-        found.append(Contribution(own.kind, own.live.name, fields))
-    status = Status(conditions=conditions) if conditions else None
-    return Desired(status=status, contributions=tuple(found))
 
 
 def remarks(

@@ -23,7 +23,7 @@ from hedgerow.objects import (
 )
 from hedgerow.plan.children import Plan, plan_given_back, plan_resource
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.declaration import check_read, checked, compose_failed
+from hedgerow.plan.declaration import check_read, checked, compose_failed, expanded
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.status import kept, read, reader_of, user_generation
 from hedgerow.plan.stubs import excess_of
@@ -324,7 +324,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         began = self.clock.monotonic()
         try:
             desired = self.controller.compose(resource, observation.observed)
-            return checked(desired, self.controller, observation.plan_input.owner)
+            owner = observation.plan_input.owner
+            return expanded(
+                checked(desired, self.controller, owner), self.controller, observation.observed
+            )
         finally:
             took(self.clock.monotonic() - began)
 
