@@ -6,6 +6,7 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   (`View`s such as `Deployment`) and what it relates to (`Relation`, `Select`).
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`, or
   `KEEP_ALL`), the `Status` and the Events (`Notice`).
+- `Copy` and `SourceNotice` are for children that are made from related objects.
 - `Contribution` sets fields of an object that is not owned; `ContributesTo` says of which.
 - `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
   are created.
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         Contribution,
         Controller,
         ControllerOptions,
+        Copy,
         Create,
         Desired,
         Keep,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         Option,
         Relation,
         Select,
+        SourceNotice,
         Word,
     )
     from hedgerow.encoding import json_text, read_json
@@ -124,23 +127,23 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFINED", "KEEP_ALL", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column",
     "Condition", "ConfigMap", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
-    "Create", "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field",
-    "FieldError", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model",
-    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
+    "Copy", "Create", "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice",
+    "Field", "FieldError", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
+    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
     "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
-    "Secret", "Select", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word",
-    "__version__", "answers", "applied", "condition", "degraded", "digest", "extract", "fixed",
-    "held_items", "holders", "instant", "is_manager_of", "json_text", "list_map", "main",
-    "missing_port", "named_after", "named_by", "printable", "quantity", "read_json", "ready",
-    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
-    "unready", "waits_for", "why_stuck",
+    "Secret", "Select", "Service", "Settings", "SourceNotice", "StatefulSet", "Status", "Time",
+    "View", "Word", "__version__", "answers", "applied", "condition", "degraded", "digest",
+    "extract", "fixed", "held_items", "holders", "instant", "is_manager_of", "json_text",
+    "list_map", "main", "missing_port", "named_after", "named_by", "printable", "quantity",
+    "read_json", "ready", "replicas_of", "rules", "run", "selector_text", "stalled", "timetable",
+    "unprivileged", "unready", "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
         "KEEP_ALL", "Apply", "BuiltIn", "ContributesTo", "Contribution", "Controller",
-        "ControllerOptions", "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed",
-        "Option", "Relation", "Select", "Word",
+        "ControllerOptions", "Copy", "Create", "Desired", "Keep", "Key", "Lag", "Notice",
+        "Observed", "Option", "Relation", "Select", "SourceNotice", "Word",
     ),
     "hedgerow.schedule": ("Schedule", "ScheduleError", "timetable"),
     "hedgerow.encoding": ("json_text", "read_json"),

@@ -19,16 +19,16 @@ from support.operator.registered import ALL, CONTROLLERS
 LISTED = {
     "CONFINED", "KEEP_ALL", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column",
     "Condition", "ConfigMap", "ContributesTo", "Contribution", "Controller", "ControllerOptions",
-    "Create", "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice", "Field",
-    "FieldError", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model",
-    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
+    "Copy", "Create", "CustomResource", "Definition", "Deployment", "Desired", "EndpointSlice",
+    "Field", "FieldError", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
+    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
     "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
-    "Secret", "Select", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word",
-    "__version__", "answers", "applied", "condition", "degraded", "digest", "extract", "fixed",
-    "held_items", "holders", "instant", "is_manager_of", "json_text", "list_map", "main",
-    "missing_port", "named_after", "named_by", "printable", "quantity", "read_json", "ready",
-    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
-    "unready", "waits_for", "why_stuck",
+    "Secret", "Select", "Service", "Settings", "SourceNotice", "StatefulSet", "Status", "Time",
+    "View", "Word", "__version__", "answers", "applied", "condition", "degraded", "digest",
+    "extract", "fixed", "held_items", "holders", "instant", "is_manager_of", "json_text",
+    "list_map", "main", "missing_port", "named_after", "named_by", "printable", "quantity",
+    "read_json", "ready", "replicas_of", "rules", "run", "selector_text", "stalled", "timetable",
+    "unprivileged", "unready", "waits_for", "why_stuck",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -24,6 +24,7 @@ from hedgerow import (
     Contribution,
     Controller,
     ControllerOptions,
+    Copy,
     Create,
     CustomResource,
     Desired,
@@ -35,6 +36,7 @@ from hedgerow import (
     Relation,
     Secret,
     Select,
+    SourceNotice,
     View,
     contract,
 )
@@ -234,6 +236,8 @@ RETURNED = (
     Keep(ConfigMap, "a"),
     Contribution(ConfigMap, "a", {}),
     Notice("A", "b"),
+    Copy(ConfigMap, "a", {}),
+    SourceNotice("A", "b", source=ConfigMap({})),
 )
 
 

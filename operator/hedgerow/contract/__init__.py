@@ -11,10 +11,12 @@ from hedgerow.contract.desired import (
     Apply,
     Child,
     Contribution,
+    Copy,
     Create,
     Desired,
     Keep,
     Notice,
+    SourceNotice,
 )
 from hedgerow.contract.observed import CLOCKS_DIFFER, Answers, Observed, Word
 from hedgerow.contract.relations import (
@@ -29,6 +31,7 @@ from hedgerow.contract.relations import (
 
 __all__ = [
     "CLOCKS_DIFFER", "KEEP_ALL", "Answers", "Apply", "BuiltIn", "Child", "ContributesTo",
-    "Contribution", "Controller", "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key",
-    "Lag", "Notice", "Observed", "Option", "Relation", "Select", "Word", "namesake", "unreduced",
+    "Contribution", "Controller", "ControllerOptions", "Copy", "Create", "Desired", "Fields",
+    "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Select", "SourceNotice",
+    "Word", "namesake", "unreduced",
 ]  # fmt: skip

@@ -175,7 +175,7 @@ class Controller(CheckedArguments, Generic[R]):
         """Whether it writes the resource as it writes children: one of a built-in kind.
 
         A custom resource has its status instead. To a Namespace nothing is written: what is wrong
-        with its children is told by Events about their sources; see `Apply.source`.
+        with its children is told by Events about their sources; see `Copy`.
         """
         return not (self.is_custom or self.is_for_namespaces)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow_schemas.base import View
@@ -20,21 +20,12 @@ class Apply:
     Children are written one after another, in the order in which they are declared. One that comes
     `after` other kinds is planned anew once children of these kinds are written. One of them that
     the server refused does not hold it up; `Observed.is_refused` tells of that.
-
-    A child is made `anew` if the live one has a value that cannot be changed: it is deleted, and
-    created once it is gone. While the API server would not create the new one, or others hold a
-    part of it, it is left as it is, and reported.
-
-    `source` is a related object that a child of a Namespace is made from: the Events that say what
-    is wrong with the child are about it.
     """
 
     kind: type[View]
     name: str
     fields: Object
     after: tuple[type[View], ...] = ()
-    anew: bool = False
-    source: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +59,6 @@ class Create:
     fields: Object
 
 
-Child = Apply | Create | Keep
-
-
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """Set these fields, unforced, of an object that the resource does not own; no others.
@@ -93,12 +81,39 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An Event to publish, once per `reason` and `note`: on the resource, or a related object."""
+    """An Event to publish on the resource, once per `reason` and `note`."""
 
     reason: str
     note: str
     type: Literal["Normal", "Warning"] = "Normal"
-    regarding: View | None = None
+
+
+# --- copies: for a controller that makes children of related objects; see `Controller.shared`
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Apply):
+    """Declare a child that is made from a related object, its `source`.
+
+    The Events that say what is wrong with a child of a Namespace are about its source.
+
+    It is made `anew` if the live one has a value that cannot be changed: it is deleted, and created
+    once it is gone. While the API server would not create the new one, or others hold a part of it,
+    it is left as it is, and reported.
+    """
+
+    source: View | None = None
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNotice(Notice):
+    """An Event to publish on a related object, its `source`, instead of the resource."""
+
+    source: View = field(kw_only=True)
+
+
+Child = Copy | Apply | Create | Keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,6 @@ class Desired:
 
     children: tuple[Child, ...] = ()
     status: Status | None = None
-    events: tuple[Notice, ...] = ()
+    events: tuple[SourceNotice | Notice, ...] = ()
     requeue_after: timedelta | None = None
     contributions: tuple[Contribution, ...] = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hedgerow.contract import Apply, Create, Desired, Keep
+from hedgerow.contract import Apply, Copy, Create, Desired, Keep
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import (
@@ -114,7 +114,7 @@ class ChildPlanner:
             self.once = True
         else:
             self.after = frozenset([kind.api.kind for kind in child.after])
-            self.anew = child.anew
+            self.anew = isinstance(child, Copy) and child.anew
 
     def _begin(
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Mapping[str, Any]

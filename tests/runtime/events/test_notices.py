@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.contract import Desired, Notice
+from hedgerow.contract import Desired, Notice, SourceNotice
 from hedgerow.fields.ownership import Holder, Leaf
 from hedgerow.objects import ObjectRef
 from hedgerow.plan import status as statuses
@@ -81,7 +81,7 @@ class TestDue:
         own = Notice("RolledBack", "the Service is back on Blue", "Warning")
         others = (
             Notice("RolledBack", "no warning"),
-            Notice("RolledBack", "of another", "Warning", regarding=Service({})),
+            SourceNotice("RolledBack", "of another", "Warning", source=Service({})),
         )
 
         assert list(due(Desired(status=verdict, events=(own,)), (), Status())) == [(own, "")]

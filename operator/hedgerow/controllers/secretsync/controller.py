@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import hedgerow
 from hedgerow import (
     ApiResource,
-    Apply,
     Controller,
     ControllerOptions,
+    Copy,
     Desired,
     Keep,
     Namespace,
@@ -25,6 +25,7 @@ from hedgerow import (
     Resource,
     Secret,
     Select,
+    SourceNotice,
     View,
 )
 from hedgerow.controllers.secretsync.options import OPTIONS, Selection
@@ -74,13 +75,13 @@ def compose(options: Selection, namespace: TargetNamespace, observed: Observed) 
         for label, value in copy.labels.items()
         if label in mistaken and value == mistaken[label].view.namespace
     }
-    children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(kept)]
+    children: list[Copy | Keep] = [Keep(Secret, name) for name in sorted(kept)]
     for source in targets.copied:
         if source.target not in kept:
             live = there.get(source.target)
             anew = live is not None and not source.fits(live, observed.field_manager)
             children.append(
-                Apply(Secret, source.target, source.fields, anew=anew, source=source.view)
+                Copy(Secret, source.target, source.fields, source=source.view, anew=anew)
             )
     return Desired(tuple(children), events=tuple(warnings(targets, kept, meta.name)))
 
@@ -115,7 +116,7 @@ def _taken(source: CopiedSecret, other: CopiedSecret, where: str = "") -> Notice
 
 
 def _warning(source: CopiedSecret, reason: str, note: str) -> Notice:
-    return Notice(reason, note, "Warning", source.view)
+    return SourceNotice(reason, note, "Warning", source=source.view)
 
 
 def reduced(secret: Object) -> Object:

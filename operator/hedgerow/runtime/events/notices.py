@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from hedgerow.contract import Desired, Notice
+from hedgerow.contract import Desired, Notice, SourceNotice
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
@@ -46,7 +46,8 @@ def due(
     conditions = conclude(
         composed, (), tuple(problems), rewritten, ignored=ignored, before=before.conditions
     )
-    own = {n.reason for n in desired.events if n.type == "Warning" and n.regarding is None}
+    of_resource = (n for n in desired.events if not isinstance(n, SourceNotice))
+    own = {notice.reason for notice in of_resource if notice.type == "Warning"}
     for condition in conditions:
         reason = condition.reason if condition.type == "Stalled" else condition.type
         is_new = (condition.type, condition.message) not in known

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hedgerow.contract import Notice
+from hedgerow.contract import Notice, SourceNotice
 from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.plan.writes import STATUS
@@ -141,8 +141,9 @@ class EventPublisher:
         for warning in warnings:
             source, version = warning.source, ""
             note = f"in {namespace}: {warning.message}" if warning.child else warning.message
-            notice = Notice(warning.reason, note, "Warning", source)
+            notice = Notice(warning.reason, note, "Warning")
             if source is not None:
+                notice = SourceNotice(warning.reason, note, "Warning", source=source)
                 version = source.text("metadata", "resourceVersion")
                 if self._recorder.is_published(event_name(_ref(source), notice, version)):
                     continue
@@ -181,9 +182,12 @@ class EventPublisher:
         owner = current.observation.plan_input.owner
         if self._planner.writable(owner.key, current.state) is None:
             return True
-        if notice.regarding is None and current.controller.is_for_namespaces:
+        if isinstance(notice, SourceNotice):
+            regarding = _ref(notice.source)
+        elif current.controller.is_for_namespaces:
             return True
-        regarding = owner if notice.regarding is None else _ref(notice.regarding)
+        else:
+            regarding = owner
         error = await self._recorder.publish(regarding, notice, occurrence)
         if error is not None:
             self._meter.refused("event", kind_of(error).value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from hedgerow.contract import Apply
+from hedgerow.contract import Copy, SourceNotice
 from hedgerow.objects import ChildId
 from hedgerow.plan.children import WAITING
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, by_admission
@@ -43,7 +43,7 @@ def source_warnings(
     sources = {
         ChildId(child.kind.api.kind, child.name): child.source
         for child in observation.desired.children
-        if isinstance(child, Apply)
+        if isinstance(child, Copy)
     }
     seen = set[tuple[ChildId, str]]()
     for warning in _all_warnings(observation, problems, program):
@@ -71,7 +71,8 @@ def _all_warnings(
             yield SourceWarning(condition.reason, condition.message)
     for notice in desired.events:
         if notice.type == "Warning":
-            yield SourceWarning(notice.reason, notice.note, source=notice.regarding)
+            source = notice.source if isinstance(notice, SourceNotice) else None
+            yield SourceWarning(notice.reason, notice.note, source=source)
 
 
 def _contested(observation: Observation, program: str) -> Iterator[SourceWarning]:
