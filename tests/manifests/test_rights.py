@@ -308,7 +308,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    text = (ROOT / "docs/guides/in-cluster.md").read_text("utf-8")
+    text = (ROOT / "docs/reference/rights.md").read_text("utf-8")
     table = text.partition("### With a stolen token")[2].partition("|---|---|---|---|\n")[2]
     found: list[Row] = []
     for line in table.partition("\n\n")[0].splitlines():
@@ -360,7 +360,7 @@ PHRASES = {
 
 def needed() -> dict[tuple[str, str], list[str]]:
     """Return what for each resource and verb is needed, as the guide's table of rights says."""
-    text = (ROOT / "docs/guides/in-cluster.md").read_text("utf-8")
+    text = (ROOT / "docs/reference/rights.md").read_text("utf-8")
     table = text.partition("| On | Verbs | What for |\n|---|---|---|\n")[2]
     found: dict[tuple[str, str], list[str]] = {}
     for line in table.partition("\n\n")[0].splitlines():
