@@ -309,7 +309,7 @@ class Row:
 
 def rows() -> list[Row]:
     text = (ROOT / "docs/reference/rights.md").read_text("utf-8")
-    table = text.partition("### With a stolen token")[2].partition("|---|---|---|---|\n")[2]
+    table = text.partition("## With a stolen token")[2].partition("|---|---|---|---|\n")[2]
     found: list[Row] = []
     for line in table.partition("\n\n")[0].splitlines():
         on, verbs, worst, bounds = (cell.strip() for cell in line.strip("|").split(" | "))
