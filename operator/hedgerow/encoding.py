@@ -16,6 +16,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec import to_builtins
 from msgspec.json import Decoder, Encoder
 from msgspec.json import format as indented
 
@@ -103,7 +104,14 @@ def encode(value: Any, *, indent: int = 0) -> bytes:
     return indented(content, indent=indent) if indent else content
 
 
+def builtins(value: Any) -> Any:
+    """Return a value as what JSON is made of: maps, lists, texts, numbers, and None."""
+    return to_builtins(value, enc_hook=_jsonable)
+
+
 def _jsonable(value: Any) -> Any:
+    if wire := getattr(value, "wire", None):
+        return wire()
     # pydantic takes 30 ms to import, and a command that prints its help needs none of it.
     from pydantic_core import to_jsonable_python  # noqa: PLC0415
 

@@ -24,10 +24,11 @@ def echo_lines(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 def echo_data(value: Any, output: str = "json") -> None:
     """Print a value for programs, as indented JSON or as YAML."""
+    from hedgerow.encoding import builtins, encode  # noqa: PLC0415 - not needed for the help
+
     if output == "yaml":
         from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
 
-        return echo_lines(to_yaml(value, folded=False), nl=False)
-    from hedgerow.encoding import encode  # noqa: PLC0415 - not needed for the help
+        return echo_lines(to_yaml(builtins(value), folded=False), nl=False)
 
     return echo_lines(encode(value, indent=2).decode())

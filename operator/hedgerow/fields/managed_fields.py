@@ -23,8 +23,8 @@ class Holder(Struct, frozen=True, omit_defaults=True):
     As JSON it has no member for what is empty.
     """
 
-    manager: str
-    operation: str
+    manager: str = ""
+    operation: str = ""
     subresource: str = ""
     time: str = ""
 

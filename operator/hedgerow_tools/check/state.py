@@ -17,7 +17,7 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.shard import is_lease_of, shard_of
 from hedgerow.version import untested
 from hedgerow_schemas.crd import CRD, crd_name
-from hedgerow_tools.owners.report import age
+from hedgerow_tools.render.times import age
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator

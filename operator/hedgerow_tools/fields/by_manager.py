@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import leaves, subtree
-from hedgerow.objects import Installation, ObjectRef, metadata
+from hedgerow.objects import Installation, metadata
 from hedgerow.plan.installations import ON_REQUEST
 from hedgerow.texts import command_line
 from hedgerow_tools.fields.relabelling import (
@@ -21,10 +24,10 @@ from hedgerow_tools.fields.relabelling import (
     is_client_side_apply,
 )
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.owners.listing import ref_data
+from hedgerow_tools.objects.identity import ObjectIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import ApiResource, Object
@@ -77,32 +80,36 @@ class CountedObject:
         kind = ".".join(filter(None, (self.api.kind.lower(), self.api.group)))
         return f"{kind}/{self.tally.name}"
 
+    @property
+    def identity(self) -> ObjectIdentity:
+        """Return which object it is."""
+        api, tally = self.api, self.tally
+        return ObjectIdentity(api.group_version, api.kind, tally.namespace, tally.name)
 
-@dataclass
-class ManagerCount:
+
+class ManagerCount(Struct, frozen=True, omit_defaults=True):
     """What one manager holds by one operation and subresource: its fields, and objects by kind."""
 
     manager: str
     operation: str
-    subresource: str
-    fields: int = 0
-    kinds: Counter[str] = field(default_factory=Counter[str])
-
-    @property
-    def objects(self) -> int:
-        """The number of objects."""
-        return self.kinds.total()
+    fields: int
+    objects: int
+    kinds: dict[str, int]
+    subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """Entries of managers that are done, and the command that settles them."""
+class Leftover(Struct, frozen=True, omit_defaults=True):
+    """Entries of managers that are done, and the command that settles them.
+
+    They go `to` a manager that applies the objects; those of unserved `versions` go.
+    """
 
     reason: Reason
-    managers: tuple[str, ...]
-    to: str
-    objects: tuple[CountedObject, ...]
+    objects: tuple[ObjectIdentity, ...]
     command: str
+    managers: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +159,18 @@ def _key(holder: Holder) -> _Key:
 
 def managers(objects: Iterable[CountedObject]) -> list[ManagerCount]:
     """Return what each manager holds, the one with most fields first."""
-    found: dict[_Key, ManagerCount] = {}
+    fields: Counter[_Key] = Counter()
+    kinds: dict[_Key, Counter[str]] = {}
     for one in objects:
-        fields: Counter[_Key] = Counter()
         for key, count in one.tally.entries:  # a manager may have an entry for each version
             fields[key] += count
-        for key, count in fields.items():
-            row = found.setdefault(key, ManagerCount(*key))
-            row.fields += count
-            row.kinds[one.api.kind] += 1
-    return sorted(found.values(), key=lambda row: (-row.fields, row.manager, row.operation))
+        for key in dict.fromkeys(key for key, _ in one.tally.entries):
+            kinds.setdefault(key, Counter())[one.api.kind] += 1
+    rows = (
+        ManagerCount(key[0], key[1], fields[key], count.total(), dict(count), key[2])
+        for key, count in kinds.items()
+    )
+    return sorted(rows, key=lambda row: (-row.fields, row.manager, row.operation))
 
 
 def leftovers(
@@ -185,7 +194,8 @@ def _unserved(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[L
     if some:
         versions = sorted({version for one in some for version in one.tally.unserved})
         command = command_line(scope.program, "adopt", "--repair", *scope.options)
-        yield Leftover("unserved version", tuple(versions), "", some, command)
+        there = tuple(one.identity for one in some)
+        yield Leftover("unserved version", there, command, versions=tuple(versions))
 
 
 def _client_side(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
@@ -195,7 +205,7 @@ def _client_side(objects: Sequence[CountedObject], scope: CountScope) -> Iterabl
         told = frozenset[str]().union(*(one.tally.client_side for one in some))
         # The one name stands for all others.
         found = _several((CLIENT_SIDE,), to, some, having, scope=scope)
-        yield Leftover(found.reason, tuple(sorted(told)), to, found.objects, found.command)
+        yield replace(found, managers=tuple(sorted(told)))
 
 
 def _first(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
@@ -206,7 +216,7 @@ def _first(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Left
     first = [one for one in having if one.tally.first]
     for to, some in _by_applier(first).items():
         found = _several((BEFORE_FIRST_APPLY,), to, some, having, scope=scope)
-        yield Leftover("before the first apply", found.managers, to, found.objects, found.command)
+        yield replace(found, reason="before the first apply")
 
 
 def _helm(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
@@ -256,7 +266,7 @@ def _unscaled(
     for to, some in _by_applier(gone).items():
         rest = (*_UPDATES, "--subresource", "scale")
         found = _several((AUTOSCALER[0],), to, some, having, scope=scope, rest=rest)
-        yield Leftover("autoscaler is gone", found.managers, to, found.objects, found.command)
+        yield replace(found, reason="autoscaler is gone")
 
 
 def _several(
@@ -274,7 +284,7 @@ def _several(
         chosen = (*(one.word for one in some[:MOST_NAMED]), "-n", scope.namespace)
     words = (*chosen, "--from", ",".join(named), "--to", to, *rest)
     command = command_line(scope.program, "adopt", *words)
-    return Leftover("several names", named, to, tuple(some), command)
+    return Leftover("several names", tuple(one.identity for one in some), command, named, to=to)
 
 
 def _by_applier(objects: Iterable[CountedObject]) -> dict[str, list[CountedObject]]:
@@ -289,41 +299,3 @@ def _by_applier(objects: Iterable[CountedObject]) -> dict[str, list[CountedObjec
         if appliers:
             found.setdefault(max(appliers, key=lambda name: (appliers[name], name)), []).append(one)
     return dict(sorted(found.items()))
-
-
-def listed(
-    objects: Sequence[CountedObject],
-    found: Iterable[Leftover],
-    scope: CountScope,
-    unread: Mapping[str, str],
-) -> Object:
-    """Return all for programs."""
-    return {
-        "namespace": scope.namespace,
-        **({"selector": scope.labels} if scope.labels else {}),
-        "objects": len(objects),
-        "managers": [_row(row) for row in managers(objects)],
-        "leftovers": [_leftover(one) for one in found],
-        "unread": [{"kind": kind, "why": why} for kind, why in unread.items()],
-    }
-
-
-def _row(row: ManagerCount) -> Object:
-    named: dict[str, Any] = {"manager": row.manager, "operation": row.operation}
-    if row.subresource:
-        named["subresource"] = row.subresource
-    return {**named, "fields": row.fields, "objects": row.objects, "kinds": dict(row.kinds)}
-
-
-def _leftover(one: Leftover) -> Object:
-    versions = one.reason == "unserved version"
-    return {
-        "reason": one.reason,
-        ("versions" if versions else "managers"): list(one.managers),
-        **({"to": one.to} if one.to else {}),
-        "objects": [
-            ref_data(ObjectRef(each.api, each.tally.namespace, each.tally.name))
-            for each in one.objects
-        ],
-        "command": one.command,
-    }

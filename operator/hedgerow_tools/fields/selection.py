@@ -43,16 +43,11 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class Disputes:
-    """All contested fields of an object; `all_told`: show remedies for each of them."""
+    """All contested fields of an object."""
 
     all: tuple[Dispute, ...] = ()
-    all_told: bool = False
     together: tuple[Remedy, ...] = ()
     """What settles several of them at once."""
-
-    def of(self, path: str) -> Dispute | None:
-        """Return the dispute at a printed path, or None."""
-        return next((one for one in self.all if one.field.path == path), None)
 
 
 NO_DISPUTES: Final = Disputes()
@@ -65,7 +60,6 @@ def disputes(
     program: str = PROGRAM,
     *,
     reader: Callable[[Object], Status] = said,
-    all_told: bool = False,
     command: str = "",
 ) -> Disputes:
     """Return an object's contested fields with remedies, as its resource lists them.
@@ -77,7 +71,7 @@ def disputes(
     found = [f for f in reader(resource).contested if f.object == _named(live)]
     settled = {"program": program, "command": command}
     each = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in found)
-    return Disputes(tuple(each), all_told, tuple(together(owner, annotations, found, **settled)))
+    return Disputes(tuple(each), tuple(together(owner, annotations, found, **settled)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

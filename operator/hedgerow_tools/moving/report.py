@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.encoding import builtins
+from hedgerow.fields.redaction import worded
 from hedgerow.fields.sets import ABSENT
 from hedgerow.texts import cut, printable
-from hedgerow_tools.owners.listing import holder_data, identity_data, ref_data
-from hedgerow_tools.owners.report import worded
+from hedgerow_tools.objects.identity import identity_of, identity_of_ref
 from hedgerow_tools.render.widths import natural, table_line
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def show(transfer: Transfer, output: str) -> None:
     """Print a transfer."""
     if output == "json":
         moves = [move_data(move) for move in transfer.moves]
-        told = {"object": identity_data(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
+        told = {"object": identity_of(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
         echo_data(told)
         return
     if transfer.moves:
@@ -60,7 +62,7 @@ def outcome_line(outcome: ObjectOutcome, words: str) -> str:
 def outcome_data(outcome: ObjectOutcome, fate: str, **more: Any) -> Object:
     """Return an outcome for programs."""
     return {
-        **ref_data(outcome.ref),
+        **builtins(identity_of_ref(outcome.ref)),
         **({"subresource": outcome.endpoint} if outcome.endpoint else {}),
         "fate": fate,
         **more,
@@ -94,7 +96,7 @@ def change_data(change: Change) -> Object:
 
 def source_data(holder: Holder) -> Object:
     """Return a holder that gives fields up, for programs: when it wrote does not matter."""
-    return {name: value for name, value in holder_data(holder).items() if name != "time"}
+    return builtins(replace(holder, time=""))
 
 
 def move_data(move: Move) -> Object:

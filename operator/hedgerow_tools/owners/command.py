@@ -26,14 +26,14 @@ from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.objects.managing import above, is_of, is_resource_of, managing_resource
 from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.owners import many
+from hedgerow_tools.owners.view import owners_view
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.field_tree import Ownership
+    from hedgerow_tools.owners.view import OwnersView
 
 OwnersFormat = Literal["tree", "json", "yaml", "html"]
 
@@ -136,7 +136,6 @@ def owners_command(
                 ref_of(controller.resource.api, resource),
                 program_name(),
                 reader=reader,
-                all_told=contested,
                 command=typed(),
             )
             return live, whole, told
@@ -144,7 +143,8 @@ def owners_command(
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
     said = selection.nothing(manager, contested=contested, hidden=bool(hidden))
-    _print(live, whole, chosen, disputes, versions=versions, nothing=said, output=output)
+    view = owners_view(live, whole, chosen, disputes, versions)
+    _print(view, said, output, all_told=contested)
 
 
 async def _unserved(cluster: Cluster, live: Object) -> list[str]:
@@ -204,32 +204,20 @@ def _contributor(live: Object) -> tuple[Controller[Any] | None, str]:
     return None, ""
 
 
-def _print(
-    live: Object,
-    whole: Ownership,
-    chosen: Ownership,
-    disputes: Disputes,
-    *,
-    versions: Sequence[str],
-    nothing: str,
-    output: OwnersFormat,
-) -> None:
+def _print(view: OwnersView, nothing: str, output: OwnersFormat, *, all_told: bool) -> None:
     """Print in the requested format; each format is imported only when it is used."""
     # ruff: noqa: PLC0415
-    now = SystemClock().now()
     if output in {"json", "yaml"}:
-        from hedgerow_tools.owners import listing as owners_list
-
-        echo_data(owners_list.listed(live, chosen, disputes, versions), output)
+        echo_data(view, output)
         return
-    from hedgerow_tools.owners.report import page
+    from hedgerow_tools.owners.report import notes
 
-    told = page(live, whole, chosen, now, disputes, unserved=versions, nothing=nothing)
+    now, told = SystemClock().now(), notes(view, nothing, all_told=all_told)
     if output == "tree":
         from hedgerow_tools.owners.terminal import show
 
-        show(told)
+        show(view, told, now)
         return
     from hedgerow_tools.owners.page_html import draw
 
-    echo_lines(draw(told), nl=False)
+    echo_lines(draw(view, told, now), nl=False)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from rich.text import Text
 
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import typed
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.texts import cut, numbered, printable
+from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import ApiResource, View
-from hedgerow_tools.fields import by_manager
 from hedgerow_tools.fields.by_manager import (
     MOST_NAMED,
     CountedObject,
     CountScope,
     Leftover,
+    ManagerCount,
     leftovers,
     managers,
     tally,
 )
-from hedgerow_tools.moving.report import columns
 from hedgerow_tools.objects.listing import listed, say_unread
+from hedgerow_tools.render.tables import table_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
@@ -33,18 +36,19 @@ _AUTOSCALER: Final = ApiResource(
     "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"
 )
 _HEADERS: Final = ("MANAGER", "OPERATION", "FIELDS", "OBJECTS", "KINDS")
-_WIDEST: Final = (40, 20, 8, 8, 60)
 _KINDS: Final = 4
 """The most kinds that a line names."""
 
 
-class OwnersCount(NamedTuple):
-    """The objects in scope with their holders, what is left over, and why the rest is `unread`."""
+class OwnersCount(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Who holds how many fields of some objects, and what is left over; `unread` kinds say why."""
 
-    objects: Sequence[CountedObject]
-    leftovers: Sequence[Leftover]
-    scope: CountScope
+    namespace: str
+    objects: int
+    managers: list[ManagerCount]
+    leftovers: list[Leftover]
     unread: Mapping[str, str]
+    selector: str = ""
 
 
 async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
@@ -58,8 +62,8 @@ async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
     objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
     scope = CountScope(namespace, labels, typed())
     scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
-    left = leftovers(objects, scope, scalers)
-    return OwnersCount(objects, left, scope, found.unread)
+    left, rows = leftovers(objects, scope, scalers), managers(objects)
+    return OwnersCount(namespace, len(objects), rows, left, found.unread, labels)
 
 
 async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:
@@ -79,39 +83,29 @@ async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str
 
 def show(found: OwnersCount, output: str) -> None:
     """Print a count in the requested format."""
-    if output == "tree":
-        say_unread(found.unread)
-        _print(found.objects, found.leftovers, found.scope)
-    else:
-        echo_data(by_manager.listed(*found), output)
-
-
-def _print(objects: Sequence[CountedObject], told: Sequence[Leftover], scope: CountScope) -> None:
-    kinds = len({one.api.kind for one in objects})
-    rows = [
-        (
-            printable(row.manager),
-            " ".join(filter(None, (row.operation, printable(row.subresource)))),
-            str(row.fields),
-            str(row.objects),
-            _kinds(row.kinds),
-        )
-        for row in managers(objects)
-    ]
-    fields = numbered(sum(int(row[2]) for row in rows), "field")
-    chosen = f" with labels {scope.labels}" if scope.labels else ""
-    count = f"{numbered(len(objects), 'object')} of {numbered(kinds, 'kind')}"
-    echo(f"{count} in namespace {scope.namespace}{chosen}: {fields} held")
-    if rows:
-        shown = [tuple(map(cut, row, _WIDEST)) for row in rows]
-        echo_lines("\n" + columns([_HEADERS, *shown], _WIDEST))
-    if told:
-        echo_lines("\nLeft over:")
-    for one in told:
+    if output != "tree":
+        echo_data(found, output)
+        return
+    say_unread(found.unread)
+    fields = numbered(sum(row.fields for row in found.managers), "field")
+    chosen = f" with labels {found.selector}" if found.selector else ""
+    kinds = len({kind for row in found.managers for kind in row.kinds})
+    count = f"{numbered(found.objects, 'object')} of {numbered(kinds, 'kind')}"
+    echo(f"{count} in namespace {found.namespace}{chosen}: {fields} held")
+    if found.managers:
+        echo("")
+        for line in table_lines(_HEADERS, map(_row, found.managers), cut=(0, 4)):
+            echo(line.plain)
+    echo_lines("\nLeft over:" if found.leftovers else "\nNothing is left over.")
+    for one in found.leftovers:
         echo(f"- {_words(one)}:")
         echo(f"    {one.command}")
-    if not told:
-        echo_lines("\nNothing is left over.")
+
+
+def _row(row: ManagerCount) -> list[Text]:
+    operation = " ".join(filter(None, (row.operation, printable(row.subresource))))
+    counts = str(row.fields), str(row.objects), _kinds(row.kinds)
+    return list(map(Text, (printable(row.manager), operation, *counts)))
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:
@@ -122,7 +116,7 @@ def _kinds(kinds: Mapping[str, int]) -> str:
 
 def _words(one: Leftover) -> str:
     count = numbered(len(one.objects), "object")
-    who = ", ".join(map(printable, one.managers))
+    who = ", ".join(map(printable, one.managers or one.versions))
     to = printable(one.to)
     match one.reason:
         case "unserved version":

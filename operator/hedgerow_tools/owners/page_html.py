@@ -5,7 +5,17 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from hedgerow_tools.owners.report import CONTESTED, UNOWNED
+from hedgerow.texts import printable
+from hedgerow_tools.owners.report import (
+    CONTESTED,
+    UNOWNED,
+    absent,
+    facts,
+    holding,
+    title,
+    value_of,
+    visible,
+)
 from hedgerow_tools.render.colours import classes
 from hedgerow_tools.render.hypertext import (
     document,
@@ -16,11 +26,14 @@ from hedgerow_tools.render.hypertext import (
     paragraph,
     tree_row,
 )
+from hedgerow_tools.render.times import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
-    from hedgerow_tools.owners.report import Holding, OwnersPage, OwnersRow
+    from hedgerow.fields.managed_fields import Holder
+    from hedgerow_tools.owners.view import OwnedField, OwnersView
     from hedgerow_tools.render.widths import Note
 
 _STYLE = (
@@ -38,18 +51,19 @@ _LONGEST = 240
 """The most characters of a value that is not folded: the last applied manifest is longer."""
 
 
-def draw(page: OwnersPage) -> str:
-    """Return a page as an HTML document; a text that is cut has a title."""
-    named = classes(page.managers)
+def draw(view: OwnersView, notes: Iterable[Note], now: datetime) -> str:
+    """Return a view as an HTML document; a text that is cut has a title."""
+    page = _Page(view, now)
+    managers = {printable(name) or "?": count for name, count in view.managers.items()}
     parts = (
-        paragraph(f"{page.facts}; as of {page.asof}"),
-        *map(_note, page.notes),
-        legend(page.managers, named),
+        paragraph(f"{facts(view)}; as of {utc(now)}"),
+        *map(_note, notes),
+        legend(managers, dict(zip(managers, page.colours.values(), strict=False))),
         header("FIELD", "MANAGER", "OPERATION", "AGE"),
-        *_tree(page.rows, named),
-        *_absent(page, named),
+        *page.tree(visible(view.fields)),
+        *page.absent(),
     )
-    return document(page.title, _STYLE, parts)
+    return document(title(view), _STYLE, parts)
 
 
 def _note(note: Note) -> str:
@@ -57,56 +71,56 @@ def _note(note: Note) -> str:
     return paragraph(note.text.strip(), kind)
 
 
-def _absent(page: OwnersPage, named: dict[str, str]) -> Iterator[str]:
-    if page.absent:
-        yield "<h2>Not in the object</h2>\n"
-        yield from _tree(page.absent, named)
+class _Page:
+    """The rows of one view; ages are those of `now`."""
+
+    def __init__(self, view: OwnersView, now: datetime) -> None:
+        self._view, self._now = view, now
+        self.colours = classes(view.managers)
+
+    def absent(self) -> Iterator[str]:
+        if rows := absent(self._view):
+            yield "<h2>Not in the object</h2>\n"
+            yield from self.tree(rows)
+
+    def tree(self, rows: Sequence[OwnedField]) -> Iterator[str]:
+        return folding(rows, self._row)
+
+    def _row(self, one: OwnedField) -> str:
+        held = "".join((*map(self._held, one.managers), *_marked(one)))
+        value, path = value_of(one, self._view), printable(one.path)
+        words = path if value is None else f"{path} = {value}"
+        return tree_row(one.depth, words, _field(one, value), held)
+
+    def _held(self, holder: Holder) -> str:
+        kind = self.colours.get(holder.manager, "")
+        name, operation, age = map(escape, holding(holder, self._now))
+        since = escape(printable(holder.time))
+        timed = f'<time datetime="{since}" title="{since}">{age}</time>'
+        return (
+            f'<span class="held tint-{kind}"><span title="{name}"><i class="{kind}"></i>'
+            f"{name}</span><span>{operation}</span>{timed if since else f'<span>{age}</span>'}"
+            "</span>"
+        )
 
 
-def _tree(rows: Sequence[OwnersRow], named: dict[str, str]) -> Iterator[str]:
-    return folding(rows, lambda one: _row(one, named))
-
-
-def _row(one: OwnersRow, named: dict[str, str]) -> str:
-    held = "".join((*(_held(holding, named) for holding in one.holdings), *_marked(one)))
-    told = one.path if one.value is None else f"{one.path} = {one.value}"
-    return tree_row(one.depth, told, _field(one), held)
-
-
-def _field(row: OwnersRow) -> str:
-    branch = row.value is None
-    kind = "alarm b" if row.contested else "b" if branch else "faint" if row.unowned else ""
-    name = f'<span class="{kind}">{escape(row.name)}</span>'
-    if row.value is None:
+def _field(row: OwnedField, value: str | None) -> str:
+    is_unowned = row.state == UNOWNED
+    kind = "alarm b" if row.contested else "b" if value is None else "faint" if is_unowned else ""
+    name = f'<span class="{kind}">{escape(printable(row.name))}</span>'
+    if value is None:
         return name
-    value = escape(row.value)
-    if len(row.value) > _LONGEST:
-        return folded(name, value)
-    return f'{name}: <span class="faint">{value}</span>' if row.unowned else f"{name}: {value}"
+    if len(value) > _LONGEST:
+        return folded(name, escape(value))
+    value = escape(value)
+    return f'{name}: <span class="faint">{value}</span>' if is_unowned else f"{name}: {value}"
 
 
-def _held(holding: Holding, named: dict[str, str]) -> str:
-    kind = named.get(holding.manager, "")
-    name = escape(holding.manager)
-    return (
-        f'<span class="held tint-{kind}"><span title="{name}"><i class="{kind}"></i>{name}</span>'
-        f"<span>{escape(holding.operation)}</span>"
-        f"{_aged(holding)}</span>"
-    )
-
-
-def _aged(holding: Holding) -> str:
-    age, since = escape(holding.age), escape(holding.since)
-    return (
-        f'<time datetime="{since}" title="{since}">{age}</time>' if since else f"<span>{age}</span>"
-    )
-
-
-def _marked(row: OwnersRow) -> Iterator[str]:
-    if row.unowned:
+def _marked(row: OwnedField) -> Iterator[str]:
+    if row.state == UNOWNED:
         yield f'<span class="held faint"><span><i></i>{UNOWNED}</span></span>'
     if row.contested:
-        name = escape(row.contested)
+        name = escape(printable(row.contested))
         yield (
             f'<span class="held alarm b"><span title="{name} declares another value">'
             f"<i></i>✗ {CONTESTED}: {name}</span></span>"

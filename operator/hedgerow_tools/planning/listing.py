@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.encoding import builtins
 from hedgerow_tools.fields.forecast import worst
-from hedgerow_tools.owners.listing import holder_data, ref_data
+from hedgerow_tools.objects.identity import identity_of_ref
 from hedgerow_tools.planning.terminal import settling, settling_all
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def listed(forecasts: Sequence[Forecast]) -> Object:
 
 def _forecast(forecast: Forecast) -> Object:
     return {
-        **ref_data(forecast.owner, namespace_always=True),
+        **builtins(identity_of_ref(forecast.owner)),
         "controller": forecast.controller or None,
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
@@ -59,7 +60,7 @@ def _forecast(forecast: Forecast) -> Object:
 def _object(found: ObjectForecast) -> Object:
     """Return one object; `dryRun` is false if the server was not asked, and `merged` says why."""
     return {
-        **ref_data(found.ref, namespace_always=True),
+        **builtins(identity_of_ref(found.ref)),
         "action": found.action,
         "dryRun": not found.merged,
         "merged": found.merged or None,
@@ -79,8 +80,8 @@ def _line(line: Line) -> Object:
         "path": line.path,
         "change": line.kind,
         **values,
-        "holders": [holder_data(holder) for holder in line.holders],
-        "holdersAfter": [holder_data(holder) for holder in line.after],
+        "holders": line.holders,
+        "holdersAfter": line.after,
     }
 
 

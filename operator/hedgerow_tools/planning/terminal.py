@@ -16,6 +16,7 @@ from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.fields.paths import is_list, is_map
+from hedgerow.fields.redaction import worded
 from hedgerow.objects import PLACEHOLDER
 from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.conflict_messages import values
@@ -28,7 +29,7 @@ from hedgerow_tools.fields.allocated import UNKNOWN
 from hedgerow_tools.fields.diff import change_of, moved_items
 from hedgerow_tools.fields.forecast import facts
 from hedgerow_tools.fields.relabelling import CLIENT_SIDE, KUBECTL
-from hedgerow_tools.owners.report import age, worded
+from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import hanging, is_limited, wrapped
 
 if TYPE_CHECKING:

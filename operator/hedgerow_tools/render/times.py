@@ -61,3 +61,30 @@ def length(distance: timedelta) -> str:
     hours, seconds = divmod(distance.seconds, 3600)
     parts = {"d": distance.days, "h": hours, "m": seconds // 60, "s": seconds % 60}
     return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"
+
+
+def age(since: str, now: datetime) -> str:
+    """Return the time since an RFC 3339 instant as kubectl does: 5m30s, 3h, 3d.
+
+    The steps are those of `HumanDuration` in k8s.io/apimachinery/pkg/util/duration.
+    """
+    try:
+        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
+    except (TypeError, ValueError):  # no time, or one without zone
+        return "?"
+    if seconds < 0:  # clocks differ a little
+        return "0s" if seconds >= -2 else "?"  # noqa: PLR2004 - the same tolerance as kubectl's
+    for limit, unit, lesser in _STEPS:
+        if seconds < limit:
+            count, rest = divmod(seconds, _SECONDS[unit])
+            more = rest // _SECONDS[lesser] if lesser else 0
+            return f"{count}{unit}" + (f"{more}{lesser}" if more else "")
+    return f"{seconds // _SECONDS['y']}y"
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 31_536_000}
+_STEPS = (
+    (2 * 60, "s", ""), (10 * 60, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m"),
+    (48 * 3600, "h", ""), (8 * 86_400, "d", "h"), (2 * 31_536_000, "d", ""),
+    (8 * 31_536_000, "y", "d"),
+)  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hedgerow_tools.owners.listing import holder_data
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -33,7 +31,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "toDecide": node.to_decide,
         "past": node.past,
         "asked": node.asked,
-        "changed": holder_data(node.changed) if node.changed else None,
+        "changed": node.changed,
         "conditions": [_condition(one) for one in node.conditions],
         "contested": [_conflict(conflict) for conflict in node.conflicts],
         "warning": node.warning,

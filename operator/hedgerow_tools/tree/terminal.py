@@ -14,8 +14,8 @@ from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 from hedgerow.texts import command_line, escaped, numbered, printable, within
-from hedgerow_tools.owners.report import age
 from hedgerow_tools.render import widths
+from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import Note, hanging, shortened_apart, wrapped
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from hedgerow.encoding import builtins
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.by_manager import (
     MOST_NAMED,
     CountedObject,
     CountScope,
     leftovers,
-    listed,
     managers,
     tally,
 )
@@ -125,8 +125,7 @@ class TestLeftovers:
         [found] = leftovers([*many, other], SCOPE, None)
 
         assert found.command.count("deployment.apps/n") == MOST_NAMED
-        [leftover] = listed([*many, other], [found], SCOPE, {})["leftovers"]
-        assert len(leftover["objects"]) == MOST_NAMED + 1
+        assert len(found.objects) == MOST_NAMED + 1
 
     def test_versions_that_are_not_served_come_first(self):
         entries = entry("a", spec("x"), "old/v1"), entry("a/Update", spec("y"))
@@ -160,7 +159,7 @@ class TestLeftovers:
         assert found == ([("autoscaler is gone", command)] if is_found else [])
 
 
-def test_all_is_listed_for_programs():
+def test_rows_and_leftovers_are_their_own_json():
     cluster_wide = ApiResource("v1", "Namespace", "namespaces", namespaced=False)
     meta = {"name": "n", "managedFields": [entry("a", spec("x"), "v0")]}
     one = CountedObject(cluster_wide, tally({"metadata": meta}, SERVED))
@@ -169,14 +168,9 @@ def test_all_is_listed_for_programs():
     )
     objects = [one, several]
 
-    found = listed(
-        objects, leftovers(objects, SCOPE, None), CountScope("shop", "a=b"), {"x": "why"}
-    )
+    rows, left = managers(objects), leftovers(objects, SCOPE, None)
 
-    assert found == {
-        "namespace": "shop",
-        "selector": "a=b",
-        "objects": 2,
+    assert builtins({"managers": rows, "leftovers": left}) == {
         "managers": [
             {
                 "manager": "a",
@@ -223,5 +217,4 @@ def test_all_is_listed_for_programs():
                 "command": "hedgerow adopt --all -n shop --from a --to a --operation Update",
             },
         ],
-        "unread": [{"kind": "x", "why": "why"}],
     }

@@ -1,4 +1,4 @@
-"""Owned: a Deployment that several field managers hold, and the page told of it."""
+"""Owned: a Deployment that several field managers hold, and the view of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.selection import choose
-from hedgerow_tools.owners.report import OwnersPage, page
+from hedgerow_tools.owners.view import OwnersView, owners_view
 from support.objects.judged import Object, item
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,6 +64,6 @@ OWNER: Object = {
 }
 
 
-def told(live: Object = LIVE, marks: dict[str, str] | None = None, **chosen: Any) -> OwnersPage:
+def told(live: Object = LIVE, marks: dict[str, str] | None = None, **chosen: Any) -> OwnersView:
     whole = owners(live, {IMAGE: "BlueGreen/demo"} if marks is None else marks)
-    return page(live, whole, choose(whole, **chosen), NOW)
+    return owners_view(live, whole, choose(whole, **chosen))

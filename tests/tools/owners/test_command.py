@@ -117,17 +117,14 @@ class TestAsked:
         _, out, _ = typed("bluegreen/demo", "-o", "json")
 
         assert reads(server) == [("BlueGreen", "demo", "shop")]
-        assert json.loads(out)["missing"] == [
+        found = json.loads(out)
+        assert [(one["path"], one["contested"]) for one in found["missing"]] == [
+            (".status.routeTo", "BlueGreen/demo")
+        ]
+        assert found["contested"][0]["remedies"] == [
             {
-                "path": ".status.routeTo",
-                "contested": "BlueGreen/demo",
-                "remedies": [
-                    {
-                        "effect": "To write it again",
-                        "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x"
-                        " -n shop",
-                    }
-                ],
+                "effect": "To write it again",
+                "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x -n shop",
             }
         ]
 
@@ -235,6 +232,8 @@ class TestPrinted:
         }
         assert fields[".spec.replicas"] == {
             "path": ".spec.replicas",
+            "name": "replicas",
+            "depth": 1,
             "state": "held",
             "value": 3,
             "managers": [{"manager": "kubectl", "operation": "Update", "subresource": "scale"}],
@@ -248,19 +247,26 @@ class TestPrinted:
         assert "value" not in fields['.spec.containers[name="main"]']
         assert fields[".spec.paused"] == {
             "path": ".spec.paused",
+            "name": "paused",
+            "depth": 1,
             "state": "unowned",
             "value": False,
             "managers": [],
         }
         assert fields[".metadata.name"]["state"] == "identity"
-        assert ".spec" not in fields
+        assert (fields[".spec"]["state"], fields[".spec"]["managers"]) == ("branch", [])
+        assert found["summary"] == {"fields": 10, "unowned": 7, "contested": 1}
+        assert found["managers"]["kubectl-set"] == 2
         assert found["gone"] == [
             {
                 "path": ".spec.lost",
-                "apiVersion": "apps/v1beta1",
+                "name": ".spec.lost",
+                "depth": 0,
+                "state": "gone",
                 "managers": [
                     {"manager": "old", "operation": "Update", "time": "2026-01-01T11:55:00Z"}
                 ],
+                "apiVersion": "apps/v1beta1",
             }
         ]
 
@@ -273,8 +279,8 @@ class TestPrinted:
         found = json.loads(typed("deployment/web", "--manager", "kubectl", "-o", "json")[1])
         globbed = json.loads(typed("deployment/web", "--manager", "kube*", "-o", "json")[1])
 
-        assert [field["path"] for field in found["fields"]] == [".spec.replicas"]
-        assert len(globbed["fields"]) == 4
+        assert [field["path"] for field in found["fields"]] == [".spec", ".spec.replicas"]
+        assert len([field for field in globbed["fields"] if field["managers"]]) == 4
 
     def test_html_is_a_document(self, typed):
         assert typed("deployment/web", "-o", "html")[1].startswith("<!doctype html>")

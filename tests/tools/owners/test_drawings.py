@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import replace
 from html import escape, unescape
 
-from hedgerow_tools.owners.page_html import draw
+from hedgerow_tools.owners import page_html
+from hedgerow_tools.owners.report import notes, visible
+from hedgerow_tools.owners.view import OwnersView
 from hedgerow_tools.render.widths import Note
-from tools.owners.owned import LIVE, entry, told
+from tools.owners.owned import LIVE, NOW, entry, told
 
 NASTY = copy.deepcopy(LIVE)
 NASTY["spec"]['<b>&"</b>'] = "<script>alert(1)</script>\x00\x1b"
@@ -18,6 +19,10 @@ NASTY["spec"]["deep"] = {"x": {"x": {"x": {"x": {"x": {"x": {"y" * 90: 1}}}}}}}
 NASTY["metadata"]["managedFields"] += [
     entry(f"<i>manager {number}</i>", {"f:spec": {"f:paused": {}}}) for number in range(12)
 ]
+
+
+def draw(view: OwnersView, *more: Note) -> str:
+    return page_html.draw(view, (*notes(view, "no field is held", all_told=False), *more), NOW)
 
 
 class TestDrawings:
@@ -51,16 +56,14 @@ class TestDrawings:
         assert "contested: BlueGreen/demo" in shown
         assert "Not in the object" in shown
         assert ".spec.lost" in shown
-        for row in told(NASTY).rows:
+        for row in visible(told(NASTY).fields):
             assert escape(row.path) in shown
 
     def test_ages_are_those_of_a_time_that_is_told_and_lead_to_times_that_stay_true(self):
-        page = told(LIVE)
-        shown = draw(page)
+        shown = draw(told(LIVE))
 
-        assert page.asof == "2026-01-01T12:00:00Z"
-        assert f"; as of {page.asof}" in shown
-        times = {holding.since for row in page.rows for holding in row.holdings} - {""}
+        assert "; as of 2026-01-01T12:00:00Z" in shown
+        times = {one.time for row in told(LIVE).fields for one in row.managers} - {""}
         assert times
         for time in times:
             assert f'title="{time}"' in shown
@@ -79,7 +82,7 @@ class TestDrawings:
 
     def test_a_command_is_whole_and_one_text_so_that_it_can_be_copied(self):
         command = f"kubectl annotate x 'hedgerow.dev/yield={'Deployment/web: spec.a.b.c; ' * 20}'"
-        shown = draw(replace(told(LIVE), notes=(Note(f"  {command}", is_command=True),)))
+        shown = draw(told(LIVE), Note(f"  {command}", is_command=True))
         (text,) = re.findall(r"<p[^>]*>([^<]*kubectl annotate[^<]*)</p>", shown)
 
         assert unescape(text) == command

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
+from hedgerow.fields.redaction import worded
 from hedgerow.texts import printable
 from hedgerow_tools.fields.selection import nothing
-from hedgerow_tools.owners.report import OwnersPage, age, worded
-from hedgerow_tools.owners.terminal import show
+from hedgerow_tools.owners import terminal
+from hedgerow_tools.owners.report import absent, notes, title, value_of, visible
+from hedgerow_tools.owners.view import OwnersView
+from hedgerow_tools.render.tables import guides
+from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import Note
 from tools.owners.owned import LIVE, NOW, told
 
 
-def drawn(width: int, told: OwnersPage) -> list[str]:
+def show(view: OwnersView, *more: Note, console: Console | None = None) -> None:
+    shown = (*notes(view, "no field is held", all_told=False), *more)
+    terminal.show(view, shown, NOW, console)
+
+
+def drawn(width: int, view: OwnersView, *more: Note) -> list[str]:
     out = StringIO()
-    show(told, Console(file=out, width=width, force_terminal=True, color_system=None))
+    console = Console(file=out, width=width, force_terminal=True, color_system=None)
+    show(view, *more, console=console)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -72,60 +81,25 @@ class TestTerminal:
         assert max(map(len, lines)) <= width
         assert any("…" in line for line in lines)
 
-    def test_names_and_managers_that_begin_alike_are_still_told_apart(self):
-        alike = copy.deepcopy(LIVE)
-        first = "a.very-long-prefix.example.com/the-same-beginning-of-a-key-"
-        alike["metadata"]["labels"] = {f"{first}one": "1", f"{first}two": "2"}
-        for number, who in enumerate(("the-same-long-manager-one", "the-same-long-manager-two")):
-            alike["metadata"]["managedFields"][number]["manager"] = who
-        lines = drawn(60, told(alike))
-
-        assert [line for line in lines if "-of-a-key-" in line] == [
-            "  ├ a.very-…ng-of-a-key-one  unowned",
-            "  └ a.very-…ng-of-a-key-two  unowned",
-        ]
-        assert {line.split()[-3] for line in lines if "Apply" in line} == {"the-…ger-one"}
-        assert {line.split()[-3] for line in lines if line.endswith("3d")} == {"the-…ger-two"}
-
-    def test_where_there_is_no_room_fields_and_managers_are_left(self):
-        headers = {
-            width: next(line.split() for line in drawn(width, told()) if line.startswith("FIELD"))
-            for width in (30, 50, 60, 70)
-        }
-
-        assert headers[30] == ["FIELD", "MANAGER"]
-        assert headers[50] == ["FIELD", "MANAGER"]
-        assert headers[60] == headers[70] == ["FIELD", "MANAGER", "OPERATION", "AGE"]
-
     def test_no_word_is_broken_below_the_fields_and_no_command(self):
         command = ("x y " * 40).rstrip()
-        notes = (Note("word " * 20), Note(command, is_command=True))
-        lines = drawn(60, replace(told(), notes=notes))
+        lines = drawn(60, told(), Note("word " * 20), Note(command, is_command=True))
 
         assert lines[-3:] == [("word " * 12).rstrip(), ("word " * 8).rstrip(), command]
 
-    def test_what_is_piped_is_uncut_unless_columns_tells(self, monkeypatch, capsys):
+    @pytest.mark.parametrize(("columns", "width"), [("", 200), ("70", 70)])
+    def test_what_is_piped_has_200_columns_unless_columns_tells(
+        self, monkeypatch, capsys, columns, width
+    ):
         long = copy.deepcopy(LIVE)
         long["spec"]["note"] = "x" * 300
-        whole: list[str] = []
-        for columns in ("", "70"):
-            monkeypatch.setenv("COLUMNS", columns)
-            show(told(long))
-            shown = capsys.readouterr().out.splitlines()
-            whole += [line.rstrip() for line in shown if "note" in line]
-
-        assert "x" * 300 in whole[0]
-        assert len(whole[1]) <= 70
-
-    def test_what_is_piped_is_not_padded_to_the_longest_value(self, monkeypatch, capsys):
-        long = copy.deepcopy(LIVE)
-        long["spec"]["note"] = "x" * 300
-        monkeypatch.delenv("COLUMNS", raising=False)
+        monkeypatch.setenv("COLUMNS", columns)
         show(told(long))
-        shown = [line for line in capsys.readouterr().out.splitlines() if "note" not in line]
+        shown = capsys.readouterr().out.splitlines()
 
-        assert max(map(len, shown)) < 200
+        assert max(map(len, shown[2:-2])) <= width
         assert all(line == line.rstrip() for line in shown)
+        assert any("x" * (width // 3) in line for line in shown)
 
     def test_nothing_found_is_said(self):
         assert drawn(80, told(manager="nobody"))[-1] == "no field is held"
@@ -155,7 +129,7 @@ class TestPage:
     def test_the_title_has_no_namespace_where_there_is_none(self):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}
 
-        assert told(node, {}).title == "Node x"
+        assert title(told(node, {})) == "Node x"
 
     def test_managers_are_counted_by_leaf(self):
         assert told().managers == {
@@ -168,21 +142,33 @@ class TestPage:
     def test_identity_is_left_out_and_with_it_a_branch_of_nothing_else(self):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "spec": {"a": 1}}
 
-        assert [row.path for row in told(node, {}).rows] == [".spec", ".spec.a"]
+        assert [row.path for row in visible(told(node, {}).fields)] == [".spec", ".spec.a"]
 
     def test_a_contested_field_that_is_not_there_is_absent(self):
-        (gone, missing) = told(LIVE, {".spec.x": "BlueGreen/demo"}).absent
+        view = told(LIVE, {".spec.x": "BlueGreen/demo"})
+        gone, missing = absent(view)
 
-        assert (gone.path, gone.value) == (".spec.lost", "written as apps/v1beta1")
+        assert (gone.path, value_of(gone, view)) == (".spec.lost", "written as apps/v1beta1")
         assert (missing.path, missing.contested) == (".spec.x", "BlueGreen/demo")
 
     def test_a_holder_without_a_name_is_a_question_mark(self):
         odd = copy.deepcopy(LIVE)
         odd["metadata"]["managedFields"][2]["manager"] = ""
-        (row,) = [row for row in told(odd).rows if row.path == ".spec.replicas"]
+        (line,) = [line for line in drawn(80, told(odd)) if "replicas" in line]
 
-        assert row.holdings[0].manager == "?"
-        assert "?" in told(odd).managers
+        assert line.split() == ["├", "replicas:", "3", "?", "Update", "scale", "?"]
+
+
+class TestGuides:
+    def test_each_level_is_drawn_as_long_as_it_goes_on(self):
+        depths = [0, 1, 2, 2, 1, 0, 1]
+
+        assert ["".join(guide) for guide, _ in guides(depths)] == [
+            "", "├ ", "│ ├ ", "│ └ ", "└ ", "", "└ ",
+        ]  # fmt: skip
+        assert [below for _, below in guides(depths)] == [
+            "│ ", "│ │ ", "│ │   ", "│     ", "    ", "│ ", "    ",
+        ]  # fmt: skip
 
 
 class TestAge:

@@ -1,0 +1,59 @@
+"""Tables: a header and one line for each row, as wide as the terminal has room, by rich."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from hedgerow.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    from rich.console import Console
+
+PIPED: Final = 200
+"""The most columns of a table without a terminal; JSON is for programs, and cuts nothing."""
+
+
+def table_lines(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[Text]],
+    console: Console | None = None,
+    *,
+    cut: Container[int] = (0,),
+) -> Iterator[Text]:
+    """Yield the lines of a table: its header, and one for each row.
+
+    Where there is no room for all, cells of the columns `cut` end in an ellipsis; then all do.
+    """
+    out = console or Terminal()
+    grid = Table(box=None, pad_edge=False, header_style="bold dim")
+    for number, title in enumerate(titles):
+        grid.add_column(title, no_wrap=number not in cut, overflow="ellipsis")
+    for row in rows:
+        for cell in row:
+            cell.no_wrap, cell.overflow = True, "ellipsis"
+        grid.add_row(*row)
+    options = out.options.update(width=min(out.width, PIPED))
+    for segments in out.render_lines(grid, options, pad=False):
+        line = Text.assemble(*((each.text, each.style or "") for each in segments))
+        line.rstrip()
+        yield line
+
+
+def guides(depths: Sequence[int]) -> list[tuple[str, str]]:
+    """Return for each row of a tree what is drawn before it, and in lines below it."""
+    found: list[tuple[str, str]] = []
+    going_on: set[int] = set()
+    for depth in reversed(depths):
+        has_children, is_last = depth + 1 in going_on, depth not in going_on
+        going_on = {level for level in going_on if level < depth}
+        above = "".join("│ " if level in going_on else "  " for level in range(1, depth))
+        guide = above + ("└ " if is_last else "├ ") if depth else ""
+        after = above + ("  " if is_last else "│ ") if depth else ""
+        found.append((guide, after + ("│ " if has_children else "  ")))
+        going_on.add(depth)
+    return found[::-1]
