@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from hedgerow.encoding import decode
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 AuditEntry = dict[str, Any]
 
-WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+VIRTUAL: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+"""The groups of reviews: nothing persists of what is created there."""
 
 
 class Requests(ABC):
@@ -74,12 +76,18 @@ class AuditLog(Requests):
 
     def entries(self, mark: int = 0) -> list[AuditEntry]:
         """Return the entries after so many bytes."""
+        return self.read(mark)[0]
+
+    def read(self, mark: int) -> tuple[list[AuditEntry], int]:
+        """Return the entries after so many bytes, and the mark after them, to read on there."""
+        start = max(mark - 1, 0)
         with self.path.open("rb") as file:
-            file.seek(max(mark - 1, 0))
+            file.seek(start)
             whole = file.read().rpartition(b"\n")[0]
         # The server may have been at a line when the mark was set: one begins after a line's end.
         begun = whole.partition(b"\n")[2] if mark else whole
-        return [decode(line) for line in begun.split(b"\n") if line]
+        end = start + len(whole) + 1 if whole else mark
+        return [decode(line) for line in begun.split(b"\n") if line], end
 
 
 def shown(entries: Iterable[AuditEntry]) -> list[str]:
@@ -122,8 +130,7 @@ def _matches(entry: AuditEntry, wanted: dict[str, str], verbs: Collection[str]) 
 
 def _is_exempt(reference: AuditEntry) -> bool:
     """Return whether nothing persists of a request, or it renews a Lease."""
-    virtual = ("authorization.k8s.io", "authentication.k8s.io")
-    return reference.get("resource") == "leases" or reference.get("apiGroup") in virtual
+    return reference.get("resource") == "leases" or reference.get("apiGroup") in VIRTUAL
 
 
 def _reference(entry: AuditEntry) -> AuditEntry:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import signal
 from pathlib import Path
-from subprocess import DEVNULL, STDOUT, Popen
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Protocol, Self
 
-from hedgerow.files import opened
-from hedgerow_testing.sandbox.leash import MARK, Leash, end
+from hedgerow_testing.supervisor import Supervised
 from hedgerow_testing.waiting import eventually
 
 if TYPE_CHECKING:
@@ -40,12 +37,10 @@ class OperatorProcess:
     ) -> None:
         self._command = [str(part) for part in command]
         self.user, self.log, self.kubeconfig = user, log, kubeconfig
-        self._mark = secrets.token_hex(16)
-        marks = {"KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1", MARK: self._mark}
-        self._environment = {**os.environ, **marks, **(env or {})}
+        own = {"KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
+        self._environment = {**os.environ, **own, **(env or {})}
         self._cwd = cwd
-        self._process: Popen[bytes] | None = None
-        self._leash: Leash | None = None
+        self._process: Supervised | None = None
         self._begins = 0
 
     def __enter__(self) -> Self:
@@ -69,18 +64,9 @@ class OperatorProcess:
         Raises AssertionError with the end of its output if it ends before that, or if the time is
         over.
         """
+        self.kill()
         self._begins = len(self._text())
-        self._leash = self._leash or Leash(self._mark)
-        with opened(self.log, "ab") as output:
-            self._process = Popen(
-                self._command,
-                stdin=DEVNULL,
-                stdout=output,
-                stderr=STDOUT,
-                env=self._environment,
-                cwd=self._cwd,
-                start_new_session=True,
-            )
+        self._process = Supervised(self._command, self._environment, self._cwd, self.log)
         self.wait_for(until, within=within)
         return self
 
@@ -92,30 +78,29 @@ class OperatorProcess:
         except AssertionError as error:
             raise self._failed(str(error)) from None
         if not self.running:
-            raise self._failed(f"it ended with exit code {self._started().returncode}")
+            raise self._failed(f"it ended with exit code {self._started().code()}")
 
     def stop(self, number: int = signal.SIGTERM, *, within: float = 60.0) -> int:
         """Send a signal and return the exit code. Raises TimeoutExpired if it goes on."""
         process = self._started()
-        process.send_signal(number)
-        return process.wait(within)
+        process.send(number)
+        try:
+            eventually(lambda: process.code() is not None, within)
+        except AssertionError:
+            raise TimeoutExpired(self._command, within) from None
+        code = process.code()
+        assert code is not None  # noqa: S101 - as was waited for
+        return code
 
     def kill(self) -> None:
         """End it and its children at once; nothing happens if they have ended."""
         if self._process is not None:
-            if self.running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(10)
-            end(self._mark)
-        if self._leash is not None:
-            self._leash.release()
-            self._leash = None
+            self._process.end()
 
     @property
     def running(self) -> bool:
         """Whether it was started and has not ended."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.code() is None
 
     @property
     def pid(self) -> int:
@@ -140,7 +125,7 @@ class OperatorProcess:
         found = dict(line.split(":", 1) for line in lines)
         return int(found["VmHWM"].split()[0]) * _KIB
 
-    def _started(self) -> Popen[bytes]:
+    def _started(self) -> Supervised:
         if self._process is None:
             raise AssertionError(f"not started: {' '.join(self._command)}")
         return self._process

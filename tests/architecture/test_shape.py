@@ -213,7 +213,7 @@ def test_nothing_blocks_the_loop_by_sleeping():
 
     # These run as programs of their own, without a loop.
     assert sleepers == {
-        "hedgerow_testing/audit/supervisor.py",
+        "hedgerow_testing/supervisor.py",
         "hedgerow_testing/sandbox/leash.py",
     }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.encoding import decode
 from hedgerow_testing.audit.judging.causes import writers
 from hedgerow_testing.audit.judging.history import History
 from hedgerow_testing.audit.judging.traffic import Traffic, is_counted
+from hedgerow_testing.audit_log import AuditLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,6 @@ MOST_REQUESTS: Final = 50_000
 MOST_CHANGES: Final = 5000
 """Requests and changes of the operator after which an audit is given up."""
 _CREATED: Final = 201
-_PIECE: Final = 8 * 2**20
 
 
 class Log:
@@ -28,9 +27,8 @@ class Log:
 
     def __init__(self, path: Path, user: str) -> None:
         self.path, self.user = path, user
-        # From the last byte on: the end of a line, or a part of one, which is left out.
-        self._offset, self._rest = max(path.stat().st_size - 1, 0) if path.exists() else 0, b""
-        self._is_whole = not self._offset
+        self._log = AuditLog(path)
+        self._mark = self._log.mark()
         self.history, self.traffic = History(), Traffic()
         self.watches = 0
         """Watches that the operator has opened."""
@@ -49,16 +47,8 @@ class Log:
     def poll(self) -> int:
         """Read on, and return how many changes of the operator there were."""
         before = self.changes
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            while piece := file.read(_PIECE):
-                self._offset += len(piece)
-                lines = (self._rest + piece).split(b"\n")
-                self._rest = lines.pop()
-                if lines and not self._is_whole:
-                    del lines[0]
-                    self._is_whole = True
-                self._take([decode(line) for line in lines if line])
+        entries, self._mark = self._log.read(self._mark)
+        self._take(entries)
         return self.changes - before
 
     @property

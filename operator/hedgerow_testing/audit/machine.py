@@ -25,8 +25,8 @@ from hedgerow_testing.api import Api
 from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
 from hedgerow_testing.audit.judging.quiet import Quiet
 from hedgerow_testing.audit.log import Log
-from hedgerow_testing.audit.supervisor import Supervised
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.supervisor import Supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence

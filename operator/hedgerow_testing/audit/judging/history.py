@@ -17,14 +17,13 @@ from hedgerow.fields.paths import is_map
 from hedgerow.fields.redaction import HIDDEN, is_secret, worded
 from hedgerow.objects import metadata
 from hedgerow_testing.audit.judging.findings import AuditedObject, AuditedRequest
+from hedgerow_testing.audit_log import VIRTUAL, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from hedgerow_schemas.base import Object
 
-WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-_VIRTUAL: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _KEPT: Final = 100
 """Writes of one object that are kept, to find the one that took a field."""
 _SUCCESS: Final = 300
@@ -60,7 +59,7 @@ class LoggedRequest:
     @property
     def is_write(self) -> bool:
         """Whether something may have been stored because of it."""
-        return self.verb in WRITES and self.key[0] not in _VIRTUAL and not self._is_dry_run
+        return self.verb in WRITES and self.key[0] not in VIRTUAL and not self._is_dry_run
 
     @property
     def is_done(self) -> bool:

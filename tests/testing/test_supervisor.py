@@ -1,4 +1,4 @@
-"""What came of an audited command ends with it, whatever it does to get away."""
+"""What came of a command ends with it, whatever it does to get away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from hedgerow_testing.audit.supervisor import Supervised, descendants
+from hedgerow_testing.supervisor import Supervised, descendants
 from hedgerow_testing.waiting import eventually
 
 HOSTILE = """
@@ -20,7 +20,7 @@ exec env -i sleep 800
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from hedgerow_testing.audit.supervisor import Supervised
+from hedgerow_testing.supervisor import Supervised
 held = Supervised(sys.argv[2:], os.environ, None, Path(sys.argv[1]))
 print(flush=True)
 time.sleep(600)

@@ -30,7 +30,7 @@ PATIENCE: Final = 10.0
 
 
 class Supervised:
-    """One command under a supervisor; its output is appended to a file. Raises OSError."""
+    """One command, `pid`, under a supervisor; its output is appended to a file. Raises OSError."""
 
     def __init__(
         self,
@@ -52,17 +52,24 @@ class Supervised:
         assert self._process.stdout  # noqa: S101
         self._told, self._said = self._process.stdin, self._process.stdout
         self._code: int | None = None
-        refused = self._said.readline().decode().strip()
+        started = self._said.readline().decode().strip()
         os.set_blocking(self._said.fileno(), False)
-        if refused:
+        if not started.isdecimal():
             self.end()
-            raise OSError(0, refused)
+            raise OSError(0, started)
+        self.pid = int(started)
 
     def code(self) -> int | None:
         """Return the command's exit code; None while it runs."""
         if self._code is None and (line := self._said.read(_LINE)):
             self._code = int(line)
         return self._process.poll() if self._code is None else self._code
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command alone, if it has not ended."""
+        if self.code() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Send SIGTERM to the command and what shares its process group: a shell before it, too."""
@@ -80,6 +87,7 @@ class Supervised:
             self._process.wait(2 * PATIENCE)
         self._process.kill()
         self._process.wait()
+        self._code = self.code()
         self._said.close()
 
 
@@ -112,7 +120,7 @@ def main(output: str, *command: str) -> None:
     except OSError as error:
         _say(error.strerror or "it cannot be run")
         return
-    _say("")
+    _say(str(child.pid))
     while True:
         if select.select([0], [], [], _STEP)[0]:
             if os.read(0, 1) != _TERMINATE:
