@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -31,8 +34,7 @@ class AuditRule:
     """Whether findings fail the audit, without `--fail-on`; of what depends on time they do not."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedObject:
+class AuditedObject(Struct, frozen=True, rename="camel", omit_defaults=True):
     """An object that a finding is about; `generated` is the prefix of a name that is generated."""
 
     api_version: str
@@ -53,8 +55,7 @@ class AuditedObject:
         return f"{kind}/{self.generated + '*' if self.generated else self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldHolder:
+class FieldHolder(Struct, frozen=True, omit_defaults=True):
     """A field manager that holds a field, and by which operation: Apply or Update."""
 
     manager: str
@@ -67,15 +68,14 @@ class FieldHolder:
         return f"{self.manager} ({self.operation}{more})"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedRequest:
+class AuditedRequest(Struct, frozen=True, omit_defaults=True):
     """One request of the operator, from the API server's audit log."""
 
     verb: str
     uri: str
-    what: str = ""
+    what: str
     """What kind of write it is: "whole-object update", "forced apply", "JSON patch" and so on."""
-    code: int = 0
+    code: int
     at: str = ""
     """When the API server received it, RFC 3339."""
     body: str = ""
@@ -148,14 +148,13 @@ class SampleView:
     fields: tuple[FieldView, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True, rename="camel"):
     """What the audit measured, findings or not."""
 
     seconds: float = 0.0
     requests: int = 0
     writes: int = 0
-    quiet_after: float | None = None
+    quiet_after: float | None = msgspec.field(default=None, name="quietAfterSeconds")
     """Seconds from the operator's start until it wrote nothing any more; None: never."""
     children: int = 0
     fields_tried: int = 0

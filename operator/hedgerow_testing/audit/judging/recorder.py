@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hedgerow_testing.audit.judging.findings import AuditReport, Figures
@@ -59,7 +58,7 @@ class FindingRecorder:
             samples=self.samples,
             partial=self.partial,
             notes=tuple(self.notes),
-            figures=replace(self.figures),
+            figures=self.figures,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
+from hedgerow.encoding import builtins
 from hedgerow_testing.audit.cli import command
 from hedgerow_testing.audit.cli.listing import listed
 from hedgerow_testing.audit.judging.baseline import compared
@@ -136,9 +137,9 @@ def test_the_json_is_by_its_schema(typing, audits):
 
     _, out, _ = typing(*audits(made), "-o", "json", "--", "run")
 
-    assert json.loads(out) == listed(made, compared(made))
+    assert json.loads(out) == builtins(listed(made, compared(made)))
     Draft7Validator(SCHEMA).validate(json.loads(out))
-    Draft7Validator(SCHEMA).validate(listed(report(), compared(report(), {GONE: ()})))
+    Draft7Validator(SCHEMA).validate(builtins(listed(report(), compared(report(), {GONE: ()}))))
     assert json.loads(out)["failed"] == ["reapply-conflict"]
     assert listed(made, compared(made, None, ("empty-writes",)))["failed"] == ["empty-writes"]
 
