@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from hedgerow_testing.audit.judging.findings import (
     AuditedObject,
     AuditedRequest,
@@ -95,7 +97,7 @@ EVIL = "<script>alert(1)</script>\x00\x1b[2J\u202e]]>&amp;\"'\n"
 
 def hostile() -> AuditReport:
     """A report whose texts try to be more than texts: 200 fields, 100 findings, 12 managers."""
-    about = replace(WIDGET, name=EVIL, kind=f"<b>{EVIL}")
+    about = structs.replace(WIDGET, name=EVIL, kind=f"<b>{EVIL}")
     findings = tuple(
         Finding(
             RULES[number % 6].name,

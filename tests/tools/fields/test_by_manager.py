@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.encoding import builtins
+from hedgerow.encoding import decode, encode
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.by_manager import (
     MOST_NAMED,
@@ -170,7 +170,7 @@ def test_rows_and_leftovers_are_their_own_json():
 
     rows, left = managers(objects), leftovers(objects, SCOPE, None)
 
-    assert builtins({"managers": rows, "leftovers": left}) == {
+    assert decode(encode({"managers": rows, "leftovers": left})) == {
         "managers": [
             {
                 "manager": "a",

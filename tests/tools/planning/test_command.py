@@ -17,6 +17,7 @@ from rich.console import Console
 
 from hedgerow.cli import main
 from hedgerow.contract import Notice
+from hedgerow.encoding import decode, encode
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
 from hedgerow.objects import PLACEHOLDER, ObjectRef
@@ -423,7 +424,7 @@ class TestJson:
             events=(("a/b", Notice("Why", "because")),),
             again_in=timedelta(seconds=90),
         )
-        told = listed([full, NOTHING])
+        told = decode(encode(listed([full, NOTHING])))
         first, second = told["resources"]
 
         assert told["verdict"] == first["verdict"] == "conflicts"

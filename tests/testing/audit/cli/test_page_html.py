@@ -87,7 +87,7 @@ def test_it_is_one_file_of_harmless_parts_that_refers_to_nothing_outside(of):
     assert not re.search(r"https?:|src=|url\(|@import", document)
     assert set(re.findall(r'href="(.)', document)) <= {"#"}
     assert set(re.findall(r'style="([^"]*)"', document)) <= {
-        *(f"padding-left:{depth * 1.1:.1f}rem" for depth in range(9)),
+        *(f"--indent:{depth * 1.1:.1f}rem" for depth in range(9)),
         *(f"flex-grow:{count}" for count in range(1, 201)),
     }
     assert document.replace("\n", "").isprintable()
