@@ -12,7 +12,7 @@ import typer
 
 from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say, typed
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.texts import numbered, printable
@@ -23,6 +23,7 @@ from hedgerow_tools.moving.undo_file import UndoFile
 from hedgerow_tools.moving.writing import for_each
 from hedgerow_tools.objects.listing import say_unread
 from hedgerow_tools.objects.selection import ChosenObjects, found
+from hedgerow_tools.render.tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -174,7 +175,7 @@ def _show_end(
     else:
         shown = [outcome for outcome in outcomes if outcome.fate in _TOLD]
         if not order.yes:
-            _show_first(shown)
+            _show_first(order, shown)
         for line in _ending(order, handled, outcomes, is_early=is_early):
             echo(line)
     count = Counter(outcome.fate for outcome in outcomes)
@@ -183,12 +184,16 @@ def _show_end(
             say(f"{numbered(count[fate], 'object')} {fate}, see above")
 
 
-def _show_first(shown: Sequence[ObjectOutcome]) -> None:
+def _show_first(order: MoveOrder, shown: Sequence[ObjectOutcome]) -> None:
     """Print what would be done: of a sole object each field, of several their numbers."""
+    changed = [outcome for outcome in shown if outcome.fate == "changed"]
     if len(shown) == 1 and shown[0].moves:
-        echo_lines(report.table(shown[0].moves))
-    elif shown:
-        echo_lines(report.columns([_HEADERS, *map(_row, shown)], _WIDEST))
+        report.print_moves(shown[0].moves)
+    elif changed:
+        print_table(_HEADERS, map(_row, changed), cut=(0, 2))
+    for outcome in shown:
+        if outcome.fate != "changed":
+            echo(report.outcome_line(outcome, _words(outcome, order)))
 
 
 def _ending(
@@ -237,9 +242,7 @@ def _sources(outcome: ObjectOutcome) -> str:
 
 
 def _row(outcome: ObjectOutcome) -> tuple[str, str, str]:
-    if outcome.fate == "changed":
-        return printable(str(outcome)), str(outcome.fields), _sources(outcome)
-    return printable(str(outcome)), "-", f"{outcome.fate}: {printable(outcome.why)}"
+    return printable(str(outcome)), str(outcome.fields), _sources(outcome)
 
 
 def _words(outcome: ObjectOutcome, order: MoveOrder) -> str:

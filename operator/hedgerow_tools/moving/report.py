@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from rich.text import Text
 
-from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.output import echo, echo_data
 from hedgerow.encoding import builtins
 from hedgerow.fields.redaction import worded
 from hedgerow.fields.sets import ABSENT
+from hedgerow.terminal import Terminal
 from hedgerow.texts import cut, printable
 from hedgerow_tools.objects.identity import identity_of, identity_of_ref
-from hedgerow_tools.render.widths import natural, table_line
+from hedgerow_tools.render.tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from hedgerow_tools.moving.transfers import Change, Move
     from hedgerow_tools.moving.writing import ObjectOutcome
 
-_WIDEST = (70, 40, 40, 40)
-"""The most columns of each cell, but paths are never cut, as their ends may be what differs."""
 _HEADERS = ("FIELD", "VALUE", "FROM", "TO")
+_WIDEST = 40
+"""The most columns of each cell but the path."""
+_ENDLESS = 10_000
 NOBODY = "nobody"
 
 
@@ -48,7 +49,7 @@ def show(transfer: Transfer, output: str) -> None:
         echo_data(told)
         return
     if transfer.moves:
-        echo_lines(table(transfer.moves))
+        print_moves(transfer.moves)
     for note in transfer.notes:
         echo(note)
 
@@ -70,17 +71,10 @@ def outcome_data(outcome: ObjectOutcome, fate: str, **more: Any) -> Object:
     }
 
 
-def table(moves: Iterable[Move]) -> str:
-    """Return a table with a line for each move."""
-    rows = [_HEADERS, *(_row(move) for move in moves)]
-    return columns([(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows], _WIDEST)
-
-
-def columns(rows: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
-    """Return rows as lines in columns; a cell wider than its `widest` column sticks out."""
-    cells = [tuple(map(Text, row)) for row in rows]
-    widths = list(map(min, natural(cells), widest))
-    return "\n".join(table_line(row, widths).plain for row in cells)
+def print_moves(moves: Iterable[Move]) -> None:
+    """Print a table with a line for each move; paths are never cut, as their ends may differ."""
+    rows = ((path, *(cut(cell, _WIDEST) for cell in cells)) for path, *cells in map(_row, moves))
+    print_table(_HEADERS, rows, Terminal(width=_ENDLESS))
 
 
 def told(change: Change) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from hedgerow.terminal import Terminal
+from hedgerow.cli.output import echo
+from hedgerow_tools.render.widths import page_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from rich.console import Console
-
-PIPED: Final = 200
-"""The most columns of a table without a terminal; JSON is for programs, and cuts nothing."""
 
 
 def table_lines(
@@ -29,7 +27,7 @@ def table_lines(
 
     Where there is no room for all, cells of the columns `cut` end in an ellipsis; then all do.
     """
-    out = console or Terminal()
+    out = console or page_terminal()
     grid = Table(box=None, pad_edge=False, header_style="bold dim")
     for number, title in enumerate(titles):
         grid.add_column(title, no_wrap=number not in cut, overflow="ellipsis")
@@ -37,11 +35,22 @@ def table_lines(
         for cell in row:
             cell.no_wrap, cell.overflow = True, "ellipsis"
         grid.add_row(*row)
-    options = out.options.update(width=min(out.width, PIPED))
-    for segments in out.render_lines(grid, options, pad=False):
+    for segments in out.render_lines(grid, pad=False):
         line = Text.assemble(*((each.text, each.style or "") for each in segments))
         line.rstrip()
         yield line
+
+
+def print_table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    console: Console | None = None,
+    *,
+    cut: Container[int] = (0,),
+) -> None:
+    """Print a table of plain texts."""
+    for line in table_lines(titles, (list(map(Text, row)) for row in rows), console, cut=cut):
+        echo(line.plain)
 
 
 def guides(depths: Sequence[int]) -> list[tuple[str, str]]:

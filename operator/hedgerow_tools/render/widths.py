@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
-from itertools import accumulate, chain, takewhile
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
-from rich.text import Text
 
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator
+
+    from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,8 @@ class Note:
     is_command: bool = False
 
 
-ENDLESS: Final = 10_000
-"""Columns without a terminal: lines for programs must not be cut."""
-GAP: Final = 2
-"""The blanks between two columns."""
+PIPED: Final = 200
+"""Columns without a terminal: there a table is cut as well, as JSON is for programs."""
 _WORD: Final = re.compile(r"\S+\s*|\s+")
 """A word with the blanks after it."""
 _PIECE: Final = re.compile(r"[./\[]?[^./\[]+|[./\[]")
@@ -51,49 +49,6 @@ def shortened(text: str, cells: int) -> str:
     return text if cell_len(text) <= cells else set_cell_size(text, max(cells - 1, 0)) + "…"
 
 
-def shortened_apart(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    """Return texts, each cut to its number of columns, such that different texts stay different.
-
-    Texts that begin alike are cut where they begin to differ. The few that no cut tells apart are
-    not cut.
-    """
-    short = {key: shortened(*key) for key in texts}
-    for alike in _alike(short):
-        short |= _cut_at_difference(alike)
-    for alike in _alike(short):
-        short |= {key: key[0] for key in alike}
-    return short
-
-
-def _alike(short: Mapping[tuple[str, int], str]) -> Iterator[list[tuple[str, int]]]:
-    """Yield the texts that are cut to the same, if these are not all one text."""
-    groups: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for key, text in short.items():
-        groups[text].append(key)
-    yield from [keys for keys in groups.values() if len({text for text, _ in keys}) > 1]
-
-
-def _cut_at_difference(keys: list[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    first, last = min(keys)[0], max(keys)[0]
-    pairs = zip(first, last, strict=False)
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    short = {(text, cells): _without_middle(text, cells, start) for text, cells in keys}
-    for alike in _alike(short):
-        if len(alike) < len(keys):
-            short |= _cut_at_difference(alike)
-    return short
-
-
-def _without_middle(text: str, cells: int, start: int) -> str:
-    """Return the beginning of a text, and what follows from `start`, or its end if that is less."""
-    head = set_cell_size(text, cells // 3) + "…"
-    left = cells - cell_len(head)
-    if left <= 0:
-        return head
-    end = set_cell_size(text[::-1], left)[::-1].lstrip()
-    return head + (end if len(text) - start <= len(end) else shortened(text[start:], left))
-
-
 def wrapped(text: Text, width: int) -> list[Text]:
     """Return a text as the lines of `broken`, without the blanks at their ends."""
     lines = list(text.divide([*accumulate(map(len, broken(text.plain, width)))][:-1]))
@@ -107,46 +62,9 @@ def hanging(text: Text, width: int, indent: int) -> list[Text]:
     return [text] if text.cell_len <= width else wrapped(text, width - indent)
 
 
-def natural(rows: Iterable[Sequence[Text]]) -> list[int]:
-    """Return how wide each column has to be for its cells, of which the headers are some."""
-    return [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
-
-
-def excess(widths: Iterable[int], width: int) -> int:
-    """Return by how much a table is too wide; it is negative if there is room."""
-    shown = [each for each in widths if each]
-    return sum(shown) + GAP * (len(shown) - 1) - width
-
-
-def shrink(widths: list[int], column: int, least: int, width: int) -> None:
-    """Shrink a column until the table fits, but not below `least`."""
-    wide = widths[column]
-    widths[column] = min(wide, max(least, wide - max(excess(widths, width), 0)))
-
-
-def leave_out(widths: list[int], columns: Iterable[int], width: int) -> None:
-    """Leave out columns, one after the other, until the table fits."""
-    for column in columns:
-        if excess(widths, width) > 0:
-            widths[column] = 0
-
-
-def table_line(cells: Iterable[Text], widths: Iterable[int]) -> Text:
-    """Return a line of cells, each in its column; a column without a width is left out.
-
-    A cell that has to stay whole may be wider than its column.
-    """
-    whole = Text()
-    for cell, width in zip(cells, widths, strict=False):
-        if width:
-            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + GAP))
-    whole.rstrip()
-    return whole
-
-
 def page_terminal() -> Terminal:
-    """Return a terminal for pages: without one their lines are for programs, and never cut."""
-    return Terminal(width=None if is_limited() else ENDLESS)
+    """Return a terminal for pages; without one they are wide."""
+    return Terminal(width=None if is_limited() else PIPED)
 
 
 def broken(text: str, width: int) -> list[str]:

@@ -6,8 +6,9 @@ object Current if its controller has caught up with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from hedgerow_schemas.base import Object, View
 from hedgerow_schemas.builtin import CONTAINERS
@@ -22,8 +23,7 @@ _AGAIN = "CrashLoopBackOff"
 """Its text has nothing but the names of the pod and the container, and the pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """An object's progress as kubectl prints it, and kstatus's verdict."""
 
     verdict: KstatusVerdict

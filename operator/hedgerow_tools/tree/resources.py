@@ -7,8 +7,11 @@ resource's status names but that are missing or cannot be read are in the tree t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
@@ -42,9 +45,8 @@ _SILENT: Final = Readiness(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TreeNode:
-    """One object of a tree.
+class TreeNode(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One object of a tree, which is its JSON.
 
     `changed` is the newest write to anything but the status; None if no entry has a time. Only our
     own resources have `conditions`. Missing objects have no uid. A `past` object exists but does
@@ -53,13 +55,13 @@ class TreeNode:
 
     api_version: str
     kind: str
-    namespace: str
-    name: str
-    uid: str
     readiness: Readiness
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
     changed: Holder | None = None
     conditions: tuple[Condition, ...] = ()
-    conflicts: tuple[ContestedField, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
     children: tuple[TreeNode, ...] = ()
     past: bool = False
     asked: bool = False
@@ -264,7 +266,7 @@ class _TreeBuilder:
             uid=view.uid,
             readiness=own,
             changed=last_change(live),
-            conflicts=self._conflicts(f"{kind}/{name}"),
+            contested=self._conflicts(f"{kind}/{name}"),
             children=self._sorted(
                 self._member(child, level + 1, past=is_over) for child in below if is_shown
             ),
@@ -295,7 +297,7 @@ class _TreeBuilder:
                 uid="",
                 readiness=self._missing(kind, found, reason),
                 changed=last_change(found) if found else None,
-                conflicts=self._conflicts(ref),
+                contested=self._conflicts(ref),
             )
 
     def _spoken_of(self) -> Iterator[tuple[str, str]]:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from hedgerow.cli.program import program_name, typed
 from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
+from hedgerow.terminal import Terminal
 from hedgerow.texts import command_line, escaped, numbered, printable, within
-from hedgerow_tools.render import widths
+from hedgerow_tools.render.tables import table_lines
 from hedgerow_tools.render.times import age
-from hedgerow_tools.render.widths import Note, hanging, shortened_apart, wrapped
+from hedgerow_tools.render.widths import Note, hanging, shortened, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +76,7 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
     counts = Counter[str]()
     for root in roots:
         counts.update(map(_mark, root.walk()))
-        counts["contested"] += sum(len(node.conflicts) for node in root.walk())
+        counts["contested"] += sum(len(node.contested) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
     told = [numbered(number, "object")]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
@@ -97,17 +99,17 @@ def _rows(
     node: TreeNode, parent: TreeNode | None, guide: str, after: str, now: datetime
 ) -> Iterator[TreeRow]:
     shown, counted = _folded(node.present)
-    mark = ASKED if node.asked else ""
+    mark, words = ASKED if node.asked else "", printable(node.readiness.words)
     yield TreeRow(
         guide,
         after + ("│ " if shown else "  "),
         printable(str(node)) + mark,
         printable(_shortened(node, parent)) + mark,
         _mark(node),
-        printable(node.readiness.words),
+        shortened(words, _SENTENCE),
         printable(node.changed.manager) if node.changed else "",
         age(node.changed.time, now) if node.changed else "",
-        tuple(_notes(node, now)),
+        tuple(_notes(node, words, now)),
     )
     for child in shown:
         last = child is shown[-1] and not counted
@@ -126,7 +128,7 @@ def _folded(children: Sequence[TreeNode]) -> tuple[list[TreeNode], list[str]]:
     for child in children:
         key = child.kind, child.readiness.words
         plain = child.readiness.verdict == "Current" and not (
-            child.present or child.conflicts or child.asked
+            child.present or child.contested or child.asked
         )
         alike[key] += plain
         if not plain or alike[key] <= MOST:
@@ -142,17 +144,19 @@ def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
     return f"{node.kind}/…{node.name.removeprefix(parent.name)}"
 
 
-def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
+def _notes(node: TreeNode, words: str, now: datetime) -> Iterator[Note]:
+    if cell_len(words) > _SENTENCE:
+        yield Note(words)
     others = [told for told in node.conditions if told.type != "Ready"]
     if others:
         yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
     whys = [_why(told, node) for told in node.conditions if told.status != "True"]
     yield from (Note(printable(why, LONGEST_MESSAGE)) for why in dict.fromkeys(whys) if why)
-    yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
+    yield from (Note(_held(conflict, now), True) for conflict in node.contested)
     if node.held:
         what = command_line(typed(), "promote", node.name, *within(node.namespace))
         yield Note(escaped(what), is_command=True)
-    if node.conflicts:
+    if node.contested:
         group = node.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (node.kind, group)))
         what = overview(f"{kind}/{node.name}", node.namespace, typed())
@@ -171,7 +175,7 @@ def _why(told: Condition, node: TreeNode) -> str:
 
 def _is_conflict(reason: str, node: TreeNode) -> bool:
     """Return whether a condition only repeats conflicts that are shown at their own objects."""
-    return reason == "FieldConflict" and any(each.conflicts for each in node.walk())
+    return reason == "FieldConflict" and any(each.contested for each in node.walk())
 
 
 def _held(conflict: ContestedField, now: datetime) -> str:
@@ -191,16 +195,8 @@ _MARKS: Final[Mapping[Mark | None, tuple[str, str]]] = {
     None: ("", "dim"),
 }
 _HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
-_SENTENCE: Final = 32
-"""The least columns of a readiness before other columns shrink; longer texts are wrapped."""
-_LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 16))
-"""Column numbers with their least width, in the order in which they shrink."""
-_SPARE: Final = (3, 2)
-"""Column numbers in the order in which they are left out if there is no room."""
-_LAST: Final = ((1, 10), (0, 8))
-"""The remaining column numbers with their least width on any terminal."""
-_NAME: Final = 4
-"""The least columns of a name, however deep its object is."""
+_SENTENCE: Final = 40
+"""The most columns of a readiness; a longer one is below its object as a whole."""
 _NOTE: Final = 12
 """The least columns of a note on any terminal."""
 
@@ -218,88 +214,42 @@ def lines(sections: Iterable[TreeSection], width: int) -> Iterator[Text]:
 
 
 def _table(rows: Sequence[TreeRow], width: int) -> Iterator[Text]:
-    columns = _Columns(rows, width)
-    yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
+    longest = max(cell_len(row.guide + row.name) for row in rows)
+    is_short = longest > width // 2
+    cells = [_cells(row, row.short if is_short else row.name) for row in rows if row.verdict]
+    drawn = table_lines(_HEADERS, cells, Terminal(width=width), cut=(0, 1, 2))
+    yield next(drawn)
     for row in rows:
-        yield from columns.row(row)
-
-
-class _Columns:
-    """Columns as wide as these rows need, or as the terminal allows."""
-
-    def __init__(self, rows: Sequence[TreeRow], width: int) -> None:
-        self._width = width
-        self._short = False
-        self._widths = self._natural(rows)
-        # First wrap texts, which loses nothing; then shorten names that repeat their owners' names.
-        widths.shrink(self._widths, 1, _SENTENCE, width)
-        if widths.excess(self._widths, width) > 0:
-            self._short = True
-            self._widths = self._natural(rows)
-        for column, least in _LEAST:
-            widths.shrink(self._widths, column, least, width)
-        widths.leave_out(self._widths, _SPARE, width)
-        for column, least in _LAST:
-            widths.shrink(self._widths, column, least, width)
-        told = [row for row in rows if row.verdict]
-        self._names = shortened_apart(map(self._room, told))
-        self._managers = shortened_apart((row.changed, self._widths[2]) for row in told)
-
-    def _natural(self, rows: Sequence[TreeRow]) -> list[int]:
-        cells = [
-            (Text(row.guide + self._called(row)), _words(row), Text(row.changed), Text(row.ago))
-            for row in rows
-            if row.verdict
-        ]
-        return widths.natural([tuple(map(Text, _HEADERS)), *cells])
-
-    def row(self, row: TreeRow) -> Iterator[Text]:
-        """Yield the lines of a row: its columns, the rest of its readiness, its notes."""
         if row.verdict is None:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
-            return
-        words = hanging(_words(row), self._widths[1], widths.GAP)
-        changed = Text(self._managers[row.changed, self._widths[2]])
-        cells = (self._name(row), words[0], changed, Text(row.ago, "dim"))
-        yield self.line(*cells)
-        for more in words[1:]:
-            below = Text(row.below[: self._widths[0]], "dim")
-            yield self.line(below, Text.assemble("  ", more), Text(), Text())
+            continue
+        yield next(drawn)
         for note in row.notes:
-            yield from self._note(row, note)
-
-    def line(self, *cells: Text) -> Text:
-        """Return a line of cells, each in its column."""
-        return widths.table_line(cells, self._widths)
-
-    def _note(self, row: TreeRow, note: Note) -> Iterator[Text]:
-        if note.is_command:
-            yield from self._command(row, note.text)
-            return
-        mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
-        room = max(self._width - len(row.below) - len(mark), _NOTE)
-        for number, part in enumerate(hanging(Text(note.text, style), room, 0)):
-            first = Text("  " if number else mark, style)
-            yield Text.assemble((row.below, "dim"), first, part)
-
-    def _command(self, row: TreeRow, command: str) -> Iterator[Text]:
-        """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
-        told = Text.assemble((f"{row.below}  what to do:", "dim"))
-        whole = Text.assemble(told, (f" {command}", "dim"))
-        yield from [whole] if whole.cell_len <= self._width else [told, Text(command, "dim")]
-
-    def _called(self, row: TreeRow) -> str:
-        return row.short if self._short else row.name
-
-    def _room(self, row: TreeRow) -> tuple[str, int]:
-        """Return a row's name, and the columns that its guide leaves for the name."""
-        return self._called(row), max(self._widths[0] - len(row.guide), _NAME)
-
-    def _name(self, row: TreeRow) -> Text:
-        kind, slash, rest = self._names[self._room(row)].partition("/")
-        return Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold"))
+            told = _command if note.is_command else _note
+            yield from told(row, note, width)
 
 
-def _words(row: TreeRow) -> Text:
+def _cells(row: TreeRow, name: str) -> tuple[Text, Text, Text, Text]:
+    kind, slash, rest = name.partition("/")
     mark, style = _MARKS[row.verdict]
-    return Text(mark + row.words, style)
+    return (
+        Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold")),
+        Text(mark + row.words, style),
+        Text(row.changed),
+        Text(row.ago, "dim"),
+    )
+
+
+def _note(row: TreeRow, note: Note, width: int) -> Iterator[Text]:
+    mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
+    room = max(width - len(row.below) - len(mark), _NOTE)
+    for number, part in enumerate(hanging(Text(note.text, style), room, 0)):
+        first = Text("  " if number else mark, style)
+        yield Text.assemble((row.below, "dim"), first, part)
+
+
+def _command(row: TreeRow, note: Note, width: int) -> Iterator[Text]:
+    """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
+    told = Text.assemble((f"{row.below}  what to do:", "dim"))
+    whole = Text.assemble(told, (f" {note.text}", "dim"))
+    yield from [whole] if whole.cell_len <= width else [told, Text(note.text, "dim")]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import numbered, printable
-from hedgerow_tools.tree.listing import listed
 from hedgerow_tools.tree.terminal import lines, sections
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
     from hedgerow.runtime.clock import Clock
     from hedgerow_tools.tree.look import WatchedTrees
+    from hedgerow_tools.tree.resources import TreeNode
+
+
+class Trees(Struct, frozen=True):
+    """The trees for programs; `unread` kinds say why."""
+
+    resources: tuple[TreeNode, ...]
+    unread: dict[str, str]
 
 
 class TreesView:
@@ -26,9 +35,9 @@ class TreesView:
     def __init__(self, watched: WatchedTrees, clock: Clock | None = None) -> None:
         self._watched, self._clock = watched, clock or SystemClock()
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Trees:
         """Return the trees for programs."""
-        return listed(self._watched.trees(), self._watched.unread())
+        return Trees(self._watched.trees(), self._watched.unread())
 
     def lines(self, width: int) -> Iterator[Text]:
         """Yield the trees as lines of columns."""

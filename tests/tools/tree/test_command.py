@@ -275,7 +275,7 @@ class TestRights:
         assert counted.startswith(f"hedgerow: {left_out} {', '.join(OURS)}; GET /apis/")
         found = json.loads(typed("-o", "json")[1])
         assert found["resources"] == []
-        assert sorted(one["kind"] for one in found["unread"]) == OURS
+        assert sorted(found["unread"]) == OURS
 
 
 class TestJson:
@@ -288,7 +288,7 @@ class TestJson:
         [resource] = found["resources"]
         deployment, service = resource["children"]
 
-        assert (code, err, found["unread"]) == (0, "", [])
+        assert (code, err, found["unread"]) == (0, "", {})
         assert resource["conditions"] == [
             {
                 "type": "Ready",
@@ -304,11 +304,11 @@ class TestJson:
             "namespace": "ns",
             "name": "demo",
             "uid": "Service demo",
-            "status": "Current",
-            "readiness": "ClusterIP 10.0.0.1",
+            "readiness": {"verdict": "Current", "words": "ClusterIP 10.0.0.1"},
             "changed": {"manager": "hedgerow-bluegreen", "operation": "Apply", "time": kin.NOON},
         }
         scaled = {"manager": "kubectl", "operation": "Update", "subresource": "scale"}
+        scaled["object"] = "Deployment/web"
         assert deployment["contested"] == [
             {"path": ".spec.replicas", **scaled, "since": kin.NOON},
             {"path": ".x", **scaled},
@@ -328,9 +328,7 @@ class TestJson:
         code, out, err = typed("demo", "-o", "json")
 
         assert (code, err) == (0, "")
-        assert json.loads(out)["unread"] == [
-            {"kind": "Pod", "why": "is left out: you may not read it here"}
-        ]
+        assert json.loads(out)["unread"] == {"Pod": "is left out: you may not read it here"}
 
 
 Act = Callable[[], object]
@@ -398,7 +396,8 @@ class TestWatch:
         kinds = ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
         assert sorted(cluster.asked("watch")) == [(kind, "ns", "") for kind in kinds]
         pods = [one["resources"][0]["children"][0]["children"][0]["children"][0] for one in found]
-        assert [pod["readiness"] for pod in pods] == ["Ready", "Running, not ready"]
+        words = [pod["readiness"]["words"] for pod in pods]
+        assert words == ["Ready", "Running, not ready"]
 
     def test_a_resource_that_goes_takes_all_that_it_had_with_it(self, watched, cluster):
         out = watched(partial(cluster.store.drop, kin.resource()), output="json")[1]
@@ -421,9 +420,8 @@ class TestWatch:
         at_once, in_time = "is left out: ", "may be out of date: "
 
         assert (code, err) == (130, "")
-        [pods] = last["unread"]
-        assert pods["kind"] == "Pod"
-        assert pods["why"].startswith(in_time if later else at_once)
+        assert [*last["unread"]] == ["Pod"]
+        assert last["unread"]["Pod"].startswith(in_time if later else at_once)
         assert '"more"' in out
         assert ('"web-1-a"' in out.splitlines()[-1]) is later
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from hedgerow.encoding import builtins
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import instant
-from hedgerow_tools.tree.listing import listed
 from hedgerow_tools.tree.readiness import Readiness
 from hedgerow_tools.tree.resources import (
     DEEPEST,
@@ -97,8 +97,7 @@ class TestToDecide:
         found = self.of(*conditions, **status)
 
         assert found.to_decide is to_decide
-        [told] = listed([found], {})["resources"]
-        assert told.get("toDecide", False) is to_decide
+        assert builtins(found).get("toDecide", False) is to_decide
 
     def test_without_a_word_whether_it_serves_all_parts_have_to_be_as_declared(self):
         down = kin.pod("web-1-b", "ReplicaSet web-1", ready=False)
@@ -207,11 +206,11 @@ class TestConflicts:
         own = contested("BlueGreen/demo", ".status.routeTo", "x", since="")
         root = tree(of=kin.resource(contested=[contested("Deployment/web"), own]))
 
-        (found,) = root.children[0].conflicts
+        (found,) = root.children[0].contested
         assert (found.path, found.since) == (".spec.replicas", instant(kin.NOON))
         assert (found.manager, found.operation, found.subresource) == ("kubectl", "Update", "scale")
-        assert [c.path for c in root.conflicts] == [".status.routeTo"]
-        assert root.children[1].conflicts == ()
+        assert [c.path for c in root.contested] == [".status.routeTo"]
+        assert root.children[1].contested == ()
 
     def test_what_is_contested_in_a_child_that_is_not_there_is_told_there(self):
         root = tree(of=kin.resource(contested=[contested("Deployment/none")]))
@@ -219,7 +218,7 @@ class TestConflicts:
         (absent,) = [m for m in root.walk() if m.readiness.verdict == "NotFound"]
         assert (str(absent), absent.uid, absent.namespace) == ("Deployment/none", "", "ns")
         assert absent.readiness.words == "missing: FieldConflict"
-        assert len(absent.conflicts) == 1
+        assert len(absent.contested) == 1
 
     def test_a_kind_that_was_not_read_may_be_there_all_the_same(self):
         root = tree(
@@ -310,7 +309,7 @@ class TestResource:
         root = tree(of=kin.resource(ready="Maybe", contested=[contested("Deployment/web")]))
 
         assert root.conditions == ()
-        assert [c.path for c in root.children[0].conflicts] == [".spec.replicas"]
+        assert [c.path for c in root.children[0].contested] == [".spec.replicas"]
 
     def test_one_that_several_installations_report_on_says_so_and_how_to_end_it(self):
         resource = kin.resource()

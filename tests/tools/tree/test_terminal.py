@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.cli.targets import is_meant
 from hedgerow.controllers.bluegreen.controller import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 from hedgerow.plan.conditions import condition, ready
-from hedgerow_tools.render.widths import ENDLESS
+from hedgerow_tools.render.widths import PIPED
 from hedgerow_tools.tree.look import descendants
 from hedgerow_tools.tree.readiness import Readiness
 from hedgerow_tools.tree.resources import RootKind, TreeNode
@@ -23,7 +23,7 @@ from tools.tree.kin import NOON, contested, entry, owned, pod, tree
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 
 
-def drawn(*trees: TreeNode, width: int = ENDLESS) -> list[str]:
+def drawn(*trees: TreeNode, width: int = PIPED) -> list[str]:
     return [line.plain for line in lines(sections(trees, NOW), width)]
 
 
@@ -217,21 +217,11 @@ class TestNarrow:
         ] * len(wide)
         assert len(wide) <= 1
 
-    def test_where_there_is_no_room_names_and_readiness_are_left(self, root):
-        headers = {
-            width: next(line for line in drawn(root, width=width) if "OBJECT" in line).split()
-            for width in (20, 40, 60)
-        }
-
-        assert headers[60] == ["OBJECT", "READINESS", "CHANGED", "BY", "AGO"]
-        assert headers[40] == headers[20] == ["OBJECT", "READINESS"]
-
     def test_names_leave_out_what_their_owners_say_before_anything_is_cut(self, root):
         told = drawn(root, width=80)
 
         assert any(line.startswith("│ └ ReplicaSet/…-7c9d8f6b5  ") for line in told)
         assert any(line.startswith("│   └ Pod/…-x2x1z  ") for line in told)
-        assert any("Deployment/demoblue-deployment  " in line for line in told)
         assert "Pod/demoblue-deployment-7c9d8f6b5-x2x1z" in "".join(drawn(root, width=140))
 
     def test_what_is_contested_is_broken_and_never_cut(self, root):
@@ -240,30 +230,21 @@ class TestNarrow:
         at = told.index(".spec.template.spec.containers")
         assert told[at + 1].startswith('[name="a-rather-long-name"].image:')
 
-    def test_names_that_begin_alike_are_told_apart_at_60_columns(self):
-        names = ["memcached-sample", "memcached-sample-of-the-cart", "memcached-sample-of-the-shop"]
-        told = drawn(*(replace(tree(), name=name) for name in names), width=60)
-        shown = [line.split()[0] for line in told if line.startswith("Blue")]
-
-        assert len(set(shown)) == len(names)
-
     def test_commands_in_a_message_are_not_broken(self):
         command = "`kubectl label namespace ns hedgerow.dev/allow-claims=true --overwrite`"
         unmet = kin.resource(f"claims are not allowed here: {command}", "X", "False")
 
         assert any(command in line for line in drawn(tree(of=unmet), width=60))
 
-    def test_a_long_readiness_goes_on_below(self):
+    def test_a_long_readiness_is_below_as_a_whole(self):
         foreign = kin.foreign()
 
         told = drawn(tree(foreign, of=kin.unmet(foreign)), width=60)
 
         at = next(n for n, line in enumerate(told) if "✗ name taken" in line)
-        assert told[at : at + 4] == [
-            "└ ConfigMap/settings  ✗ name taken: the    kubectl-cre…  5m",
-            "                        object exists,",
-            "                        and no controller",
-            "                        owns it",
+        assert [line.strip() for line in told[at + 1 : at + 3]] == [
+            "name taken: the object exists, and no controller owns",
+            "it",
         ]
 
 
