@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hedgerow_testing.audit.judging.baseline import (
     FIRST,
@@ -132,7 +133,7 @@ class TestAnOutcome:
     def test_a_finding_is_the_same_in_another_run(self):
         again = replace(
             RESTLESS,
-            object=replace(
+            object=structs.replace(
                 RESTLESS.object, name="demo-8a90", namespace="n2", api_version="apps/v2"
             ),
             count=3,
