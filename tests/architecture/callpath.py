@@ -43,7 +43,7 @@ class Trace:
 
     def _heard(self, frame: FrameType, event: str, _: Any) -> None:
         name = frame.f_code.co_filename
-        if event != "call" or not name.startswith(str(ROOT)):
+        if event != "call" or not name.startswith(f"{ROOT}/"):
             return
         file = str(Path(name).relative_to(ROOT))
         self.entries += file != (self.files[-1:] or [""])[0]
