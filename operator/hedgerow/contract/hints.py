@@ -31,7 +31,7 @@ def misfits(value: object, hint: Any, place: str = "") -> Iterator[str]:
     list is as good as a tuple; and anything but a text is true or false.
     """
     if get_origin(hint) is UnionType:
-        hint = next((each for each in get_args(hint) if _fits(value, each)), hint)
+        hint = next((member for member in get_args(hint) if _fits(value, member)), hint)
     if not _fits(value, hint):
         yield f"{class_of(value)} as `{place}`, not {_words(hint)}{_advice(value, hint)}"
     elif get_origin(hint) is _CALLABLE:
@@ -65,8 +65,8 @@ def _parts(value: Any, hint: Any, place: str) -> Iterator[tuple[object, Any, str
 def hints_of(part: type[Any]) -> Mapping[str, Any]:
     """Return the types of a dataclass's fields, by their names."""
     hints = get_type_hints(part, localns=_NAMES)
-    found = {field.name: hints[field.name] for field in fields(part)}
-    return {name: dict if get_origin(hint) is dict else hint for name, hint in found.items()}
+    types = {field.name: hints[field.name] for field in fields(part)}
+    return {name: dict if get_origin(hint) is dict else hint for name, hint in types.items()}
 
 
 @cache
@@ -77,7 +77,7 @@ def _defaults_of(part: type[Any]) -> Mapping[str, Any]:
 def _fits(value: object, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin is UnionType:
-        return any(_fits(value, each) for each in get_args(hint))
+        return any(_fits(value, member) for member in get_args(hint))
     if origin is Literal:
         return value in get_args(hint)
     if origin is type:
@@ -113,7 +113,7 @@ def _words(hint: Any) -> str:
     """Return a type as text: `Apply, Create or Keep`."""
     origin = get_origin(hint)
     if origin in (UnionType, Literal):
-        *before, last = (_words(each) for each in get_args(hint) if each is not NoneType)
+        *before, last = (_words(member) for member in get_args(hint) if member is not NoneType)
         return f"{', '.join(before)} or {last}" if before else last
     if origin is type:
         return f"a class derived from {_bound(hint).__name__}"

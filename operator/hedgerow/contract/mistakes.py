@@ -44,7 +44,7 @@ def _told_in_a_line(
     if not isinstance(error, RegistrationError) or DEBUG in sys.argv:
         otherwise(kind, error, trace)
         return
-    frames = [one for one in traceback.extract_tb(trace) if not one.filename.startswith(OURS)]
+    frames = [frame for frame in traceback.extract_tb(trace) if not frame.filename.startswith(OURS)]
     at = f"{PurePath(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
     otherwise(kind, RegistrationError(f"{at}{error}"), None)
 

@@ -89,8 +89,8 @@ class Observed:
         It is the server's where the clocks differ by more than a minute: then one of them is wrong,
         and the server's is the one that everybody else in the cluster goes by.
         """
-        told = self.server_time
-        return told if told is not None and self.clocks_differ else self.now
+        server = self.server_time
+        return server if server is not None and self.clocks_differ else self.now
 
     def by_cluster_time(self) -> Observed:
         """Return the same with `cluster_time` as `now`: for what lasts from one pass to others."""
@@ -109,7 +109,9 @@ class Observed:
 
         It is in the namespace of the resource's children, unless another `namespace` is given.
         """
-        return next((one for one in self.all(kind, namespace=namespace) if one.name == name), None)
+        return next(
+            (view for view in self.all(kind, namespace=namespace) if view.name == name), None
+        )
 
     def is_refused(self, kind: type[View], name: str) -> bool:
         """Return whether the server refused the last write to a child or a contributable object.
@@ -139,12 +141,12 @@ class Observed:
         """
         self.answers.check(kind)
         wanted = self.answers.namespace if namespace is None else namespace
-        found = [
-            one
-            for each in (self.children, self.related, self.contributable)
-            for one in each
-            if isinstance(one, kind)
+        views = [
+            view
+            for group in (self.children, self.related, self.contributable)
+            for view in group
+            if isinstance(view, kind)
         ]
         if wanted == "*":
-            return tuple(found)
-        return tuple(one for one in found if one.namespace in ("", wanted))
+            return tuple(views)
+        return tuple(view for view in views if view.namespace in ("", wanted))

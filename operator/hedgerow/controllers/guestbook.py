@@ -67,12 +67,12 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     # Pods that still run need the ConfigMap that they were started with.
     former = [Keep(ConfigMap, old.name) for old in observed.all(ConfigMap) if old.name != wanted]
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, observed.all(Pod)))
-    told = (ready(True, "Serving", "all are available"),)
+    conditions = (ready(True, "Serving", "all are available"),)
     if lack:
-        told = unready(lack, stuck, waits_for(live, lasting=True))
+        conditions = unready(lack, stuck, waits_for(live, lasting=True))
     return Desired(
         (config(book, spec), workload, *(former if lack else ())),
-        status.model_copy(update={"conditions": told}),
+        status.model_copy(update={"conditions": conditions}),
     )
 
 
@@ -80,8 +80,8 @@ def unspecified(book: Guestbook, pods: Iterable[Pod]) -> Desired:
     """Return what follows from a Guestbook without a spec: nothing is made, nothing is removed."""
     name = book.metadata.name
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, pods))
-    told = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")
-    return Desired(KEEP_ALL, status.model_copy(update={"conditions": told}))
+    conditions = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")
+    return Desired(KEEP_ALL, status.model_copy(update={"conditions": conditions}))
 
 
 def labels(book: Guestbook) -> dict[str, str]:

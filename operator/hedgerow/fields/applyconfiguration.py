@@ -76,8 +76,8 @@ def _value(live: Any, tree: Tree) -> Any:
 
 def _list(live: list[Any], tree: Tree) -> list[Any]:
     where = Positions(live)
-    found = {index: element for element in tree for index in where.of(element)}
-    return [item(live[i], found[i], tree[found[i]]) for i in sorted(found)]
+    elements = {index: element for element in tree for index in where.of(element)}
+    return [item(live[i], elements[i], tree[elements[i]]) for i in sorted(elements)]
 
 
 def declaring(

@@ -62,30 +62,30 @@ class Entries:
         """Return the entries that contain an element directly below this place."""
         if self._below is None:
             self._below = self._sorted()
-        found = self._below.get(element)
-        if found is None and self._everywhere:
+        below = self._below.get(element)
+        if below is None and self._everywhere:
             return Entries([(holder, None) for holder, _ in self.pairs], everywhere=True)
-        return _NO_ENTRIES if found is None else found
+        return _NO_ENTRIES if below is None else below
 
     def at(self, field_path: Iterable[str]) -> Entries:
         """Return the entries that contain the place at these elements below this one."""
-        found = self
+        place = self
         for element in field_path:
-            found = found.below(element)
-        return found
+            place = place.below(element)
+        return place
 
     def elements(self) -> Iterator[str]:
         """Return every element of every tree."""
         return (element for _, tree in self.pairs for element in tree or ())
 
     def _sorted(self) -> dict[str, Entries]:
-        found: dict[str, Entries] = {}
+        sorted_entries: dict[str, Entries] = {}
         for holder, tree in self.pairs:
             for element, below in (tree or {}).items():
-                if element not in found:
-                    found[element] = Entries(everywhere=self._everywhere)
-                found[element].pairs.append((holder, below))
-        return found
+                if element not in sorted_entries:
+                    sorted_entries[element] = Entries(everywhere=self._everywhere)
+                sorted_entries[element].pairs.append((holder, below))
+        return sorted_entries
 
 
 _NO_ENTRIES: Final = Entries()
@@ -93,22 +93,22 @@ _NO_ENTRIES: Final = Entries()
 
 def held(live: Mapping[str, Any], *, but: tuple[str, str] | None = None) -> Entries:
     """Return an object's entries, without those of the applier `but` (manager, subresource)."""
-    found = ((holder, tree) for holder, _, tree in entries(live))
-    return Entries(one for one in found if but is None or not one[0].is_applier(*but))
+    pairs = ((holder, tree) for holder, _, tree in entries(live))
+    return Entries(pair for pair in pairs if but is None or not pair[0].is_applier(*but))
 
 
 def entries(live: Mapping[str, Any]) -> Iterator[tuple[Holder, str, Tree]]:
     """Yield each entry's holder, apiVersion and fieldsV1 tree, in the server's order."""
     metadata: dict[str, Any] = live.get("metadata") or {}
-    found: dict[str, Any]
-    for found in metadata.get("managedFields") or ():
+    entry: dict[str, Any]
+    for entry in metadata.get("managedFields") or ():
         holder = Holder(
-            found.get("manager", ""),
-            found.get("operation", ""),
-            escaped(found.get("subresource", "")),  # the API server takes any
-            found.get("time", ""),
+            entry.get("manager", ""),
+            entry.get("operation", ""),
+            escaped(entry.get("subresource", "")),  # the API server takes any
+            entry.get("time", ""),
         )
-        yield holder, found.get("apiVersion", ""), found.get("fieldsV1") or {}
+        yield holder, entry.get("apiVersion", ""), entry.get("fieldsV1") or {}
 
 
 def entry(live: Mapping[str, Any], manager: str, subresource: str = "") -> Tree | None:

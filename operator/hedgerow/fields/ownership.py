@@ -154,13 +154,13 @@ class Walk:
             here = (place, element)
             own = None if mine is None else mine.get(element)
             at = where.of(element)
-            found = [live[index] for index in at]
+            chosen = [live[index] for index in at]
             if len(items) > 1:  # the server treats duplicates as one atomic value
-                self._leaf(here, items, found or None, own, others.below(element))
+                self._leaf(here, items, chosen or None, own, others.below(element))
             else:
-                there = found[0] if found else None
+                there = chosen[0] if chosen else None
                 self._at(here, items[0], there, own, others.below(element))
-            if found:
+            if chosen:
                 order[element] = at[0]
         self._ordered(place, order)
         for element, tree in (mine or {}).items():
@@ -234,8 +234,8 @@ def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, l
     known = dict.fromkeys((*(mine or ()), *others.elements()))
     known.pop(SELF, None)
     groups: dict[str, list[Any]] = {}
-    for index, (one, element) in enumerate(zip(want, named(want, known), strict=True)):
-        groups.setdefault(element or f"i:{index}", []).append(one)
+    for index, (wanted, element) in enumerate(zip(want, named(want, known), strict=True)):
+        groups.setdefault(element or f"i:{index}", []).append(wanted)
     return groups
 
 
@@ -368,13 +368,13 @@ def items_of_unknown_owner(want: Object, live: Object) -> tuple[Leaf, ...]:
 
     Only lists that are declared, or that are in a declared map, are searched.
     """
-    found = held(live).pairs
-    before = next((one for one in found if is_before_first_apply(one[0])), None)
+    pairs = held(live).pairs
+    before = next((pair for pair in pairs if is_before_first_apply(pair[0])), None)
     if before is None:
         return ()
     holder, fields = before
     tree = {element: below for element, below in (fields or {}).items() if element not in _NOT_OURS}
-    others = Entries(other for other in found if other is not before)
+    others = Entries(other for other in pairs if other is not before)
     values = Values(live)
     return tuple(
         Leaf(path_of(field_path), field_path, "surplus", None, there, (holder,), equal=False)
@@ -507,15 +507,15 @@ def _edited(want: Any, edits: Mapping[FieldPath, _Edit]) -> Any:
     """Return a declaration with edits at some of its places; each list is read only once."""
     if () in edits:
         return edits[()](want)
-    found = by_element(edits)
+    edit_of = by_element(edits)
     if is_list(want):
-        elements = assign(want, found)
+        elements = assign(want, edit_of)
         return [
-            _edited(one, found[element]) if element else one
-            for one, element in zip(want, elements, strict=True)
+            _edited(wanted, edit_of[element]) if element else wanted
+            for wanted, element in zip(want, elements, strict=True)
         ]
     there: Object = want or {}
-    below = {step[2:]: _edited(there.get(step[2:]), inner) for step, inner in found.items()}
+    below = {step[2:]: _edited(there.get(step[2:]), inner) for step, inner in edit_of.items()}
     return {**there, **below}
 
 
@@ -534,10 +534,10 @@ def _extended(parts: Mapping[str, Any], live: list[Any], known: Iterable[str], t
     At the end of it they would change places, and with the order of containers pods roll out.
     """
     wants: dict[str, Any] = {}
-    for index, (one, element) in enumerate(
+    for index, (wanted, element) in enumerate(
         zip(there or (), named(there or (), known), strict=True)
     ):
-        wants[f"i:{index}" if element is None or element in wants else element] = one
+        wants[f"i:{index}" if element is None or element in wants else element] = wanted
     items = {**parts, **wants}
     lives = [element for element in named(live, known) if element]
     return [items[element] for element in interleaved(lives, list(wants)) if element in items]

@@ -147,7 +147,7 @@ def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
     if None not in chosen:
         return chosen
     taken = set(chosen)
-    rest = _Leftovers([one for one in elements if one[1].kind == "k" and one[0] not in taken])
+    rest = _Leftovers([pair for pair in elements if pair[1].kind == "k" and pair[0] not in taken])
     return [have or rest.take(item) for item, have in zip(items, chosen, strict=True)]
 
 
@@ -169,11 +169,11 @@ class _Leftovers:
         """Return the first free element that agrees with all keys of the item, or None."""
         if not is_map(item):
             return None
-        found = [place for names in self._shapes for place in self._first(item, names)]
-        if not found:
+        places = [place for names in self._shapes for place in self._first(item, names)]
+        if not places:
             return None
-        self._taken.add(min(found))
-        return self._elements[min(found)][0]
+        self._taken.add(min(places))
+        return self._elements[min(places)][0]
 
     def _first(self, item: Mapping[str, Any], names: FieldNames) -> Sequence[int]:
         said = tuple(name for name in names if name in item)
@@ -257,11 +257,11 @@ def interleaved(olds: Sequence[str], news: Sequence[str]) -> list[str]:
 
 def by_element(places: Mapping[FieldNames, V]) -> dict[str, dict[FieldNames, V]]:
     """Return places with their values, grouped by first element and keyed by the rest."""
-    found: dict[str, dict[FieldNames, V]] = {}
+    groups: dict[str, dict[FieldNames, V]] = {}
     for field_path, said in places.items():
         if field_path:
-            found.setdefault(field_path[0], {})[field_path[1:]] = said
-    return found
+            groups.setdefault(field_path[0], {})[field_path[1:]] = said
+    return groups
 
 
 class Positions:

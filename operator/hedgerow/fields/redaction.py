@@ -41,7 +41,7 @@ def is_private(kind: str, field_path: Sequence[str]) -> bool:
     inside or above one.
     """
     return is_secret(kind) and any(
-        all(one == other for one, other in zip(field_path, place, strict=False))
+        all(element == step for element, step in zip(field_path, place, strict=False))
         for place in _PRIVATE
     )
 
@@ -50,14 +50,14 @@ def concealed(live: Object, conceal: Callable[[Any], Any]) -> Object:
     """Return an object with each private value replaced by what `conceal` returns for it."""
     if not is_secret(str(live.get("kind", ""))):
         return live
-    found = dict(live)
+    shown = dict(live)
     for *above, name in _PRIVATE:
-        place: Object | None = found
+        place: Object | None = shown
         for element in above:
             place = _copied(place, element[2:]) if place else None
         if place:
             _conceal(place, name[2:], conceal)
-    return found
+    return shown
 
 
 def _copied(place: Object, name: str) -> Object | None:
@@ -98,8 +98,8 @@ def both(
     return declared, there
 
 
-def _same(one: dict[str, Any], other: dict[str, Any], key: str) -> bool:
-    return key in one and key in other and identical(one[key], other[key])
+def _same(first: dict[str, Any], second: dict[str, Any], key: str) -> bool:
+    return key in first and key in second and identical(first[key], second[key])
 
 
 def worded(value: Any, longest: int = LONGEST) -> str:

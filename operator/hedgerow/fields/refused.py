@@ -41,8 +41,8 @@ def refused_places(want: Object, causes: Iterable[str]) -> tuple[Place, ...]:
     A list is one field: the server counts the items of the whole object, not of what is declared.
     """
     asked = (cause for cause in followed(causes) if len(cause) <= LONGEST_CAUSE)
-    found = (_declared(want, cause) for cause in asked)
-    return tuple(dict.fromkeys(place for place in found if place))
+    places = (_declared(want, cause) for cause in asked)
+    return tuple(dict.fromkeys(place for place in places if place))
 
 
 def _declared(want: Object, cause: str) -> Place:

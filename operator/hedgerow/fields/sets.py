@@ -56,10 +56,10 @@ def _joined(below: Tree, other: Tree) -> Tree:
 
 def subtree(tree: Tree, field_path: Iterable[str]) -> Tree | None:
     """Return the part of a tree at a place and below it; None if it holds nothing there."""
-    found: Tree | None = tree
+    below: Tree | None = tree
     for step in field_path:
-        found = None if found is None else found.get(step)
-    return found
+        below = None if below is None else below.get(step)
+    return below
 
 
 def is_key(field_path: FieldPath) -> bool:
@@ -123,9 +123,9 @@ class Values:
         for element in field_path:
             if is_map(value) and parse(element).kind == "f":
                 value = value.get(parse(element).names[0], ABSENT)
-            elif is_list(value) and (found := self._positions(value).of(element)):
-                several = len(found) > 1
-                value = [value[index] for index in found] if several else value[found[0]]
+            elif is_list(value) and (positions := self._positions(value).of(element)):
+                several = len(positions) > 1
+                value = [value[index] for index in positions] if several else value[positions[0]]
             else:
                 return ABSENT
         return value

@@ -71,11 +71,11 @@ def in_the_way(
     something of a field that is in the way, the result is empty: taking over the rest would not
     help. So it is if no managed fields are recorded: the next apply books all fields to a manager.
     """
-    found = obstacles(causes, want, live, manager)
-    holders = chain.from_iterable(entries.pairs for entries in found.values())
+    places = obstacles(causes, want, live, manager)
+    holders = chain.from_iterable(entries.pairs for entries in places.values())
     if not all(holder.is_applier(manager, "") for holder, _ in holders):
         return ()
-    return tuple(field_path for field_path, entries in found.items() if not entries.pairs)
+    return tuple(field_path for field_path, entries in places.items() if not entries.pairs)
 
 
 def obstacles(
@@ -125,7 +125,9 @@ class _Place(Struct, frozen=True):
         if not self.is_map:
             return
         for name in self.live:
-            if self.has_undeclared(name) and any(self._exclude(name, one) for one in self.want):
+            if self.has_undeclared(name) and any(
+                self._exclude(name, wanted) for wanted in self.want
+            ):
                 yield self.field(name)
 
     def _exclude(self, name: str, other: str) -> bool:
@@ -179,10 +181,10 @@ class _Refusal:
         It merges the declared ones into the live ones, without those that only we hold and no
         longer declare.
         """
-        known = dict.fromkeys(one for one in place.there.elements() if one.startswith("k:"))
+        known = dict.fromkeys(key for key in place.there.elements() if key.startswith("k:"))
         shape = shapes(known) or self._shape(place.name)
         lives, wants = (_by_element(items, known, shape) for items in (place.live, place.want))
-        kept = [one for one in lives if one in wants or not self._is_ours(place.there.below(one))]
+        kept = [key for key in lives if key in wants or not self._is_ours(place.there.below(key))]
         return [
             place.below(element, place.name, wants.get(element), lives.get(element))
             for element in interleaved(kept, list(wants))
@@ -203,5 +205,7 @@ def _by_element(items: Sequence[Any], known: Iterable[str], shape: Sequence[str]
         element or coin(item, shape)
         for item, element in zip(items, assign(items, known), strict=True)
     ]
-    found = {element: item for element, item in zip(elements, items, strict=True) if element}
-    return found if len(found) == len(items) else {}
+    items_by_element = {
+        element: item for element, item in zip(elements, items, strict=True) if element
+    }
+    return items_by_element if len(items_by_element) == len(items) else {}

@@ -152,8 +152,8 @@ class ChildPlanner:
         if self.anew:
             return self._made_anew(live)
         if self.entry.is_settled(self._declared, self.content):
-            found = self._found(self.entry.contested)
-            return self._settled(found, self.entry)
+            contested = self._found(self.entry.contested)
+            return self._settled(contested, self.entry)
         return self._present(live)
 
     def _missing(self) -> Plan:
@@ -187,7 +187,7 @@ class ChildPlanner:
         contested, claims = _parted(verdict.contested, self._is_claimed)
         left_out = (*contested, *abandoned)
         want = ownership.leave_out(declared, left_out) if left_out else declared
-        found = (
+        contested_leaves = (
             *self._found(left_out),
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
@@ -199,7 +199,7 @@ class ChildPlanner:
             entry = self.entry.judged(
                 self._declared, content, verdict.contested, verdict.rewritten, admitted
             )
-            return self._settled(found, entry)
+            return self._settled(contested_leaves, entry)
         # We give up a contested field that we hold too. The write is for this exact version, so
         # that its other holder still holds it: otherwise the server would remove the field.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
@@ -208,7 +208,7 @@ class ChildPlanner:
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
         write = replace(write, left_out=tuple(leaf.path for leaf in left_out))
         rest = None if claims else self._rest(write, want, live)
-        return self._write(write, found, rest)
+        return self._write(write, contested_leaves, rest)
 
     def _rest(self, write: Write, want: Object, live: Object) -> Write | None:
         """Return the write of what is not refused, while the whole of it has to wait; or None.
@@ -278,7 +278,7 @@ class ChildPlanner:
             is_complete=want is self.want,
         )
 
-    def _write(self, write: Write, found: ContestedLeaves, rest: Write | None = None) -> Plan:
+    def _write(self, write: Write, contested: ContestedLeaves, rest: Write | None = None) -> Plan:
         writes = (write,) if rest is None else (write, rest)
         if self.after:
             writes = tuple(replace(step, after=self.after) for step in writes)
@@ -287,8 +287,8 @@ class ChildPlanner:
             targets.append(self._rest_target)  # while the whole is tried again as well
         return Plan(
             writes=writes,
-            contested=tuple(field for field, _ in found),
-            ignored=tuple(self._ignored(found)),
+            contested=tuple(field for field, _ in contested),
+            ignored=tuple(self._ignored(contested)),
             judged={target: entries.get(target, NO_ENTRY) for target in targets},
         )
 
@@ -297,10 +297,10 @@ class ChildPlanner:
         """A digest of the declaration; the rest of the manifest depends on the live object."""
         return checksum(self.fields)
 
-    def _settled(self, found: ContestedLeaves, entry: LedgerEntry) -> Plan:
+    def _settled(self, contested: ContestedLeaves, entry: LedgerEntry) -> Plan:
         return Plan(
-            contested=tuple(field for field, _ in found),
-            ignored=tuple(self._ignored(found)),
+            contested=tuple(field for field, _ in contested),
+            ignored=tuple(self._ignored(contested)),
             rewritten=tuple(self._rewritten(leaf) for leaf in entry.rewritten),
             judged={self.id: entry},
         )
@@ -348,9 +348,9 @@ class ChildPlanner:
     def _found(self, leaves: Iterable[Leaf], reason: str = "") -> ContestedLeaves:
         return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
 
-    def _ignored(self, found: ContestedLeaves) -> Iterator[str]:
+    def _ignored(self, contested: ContestedLeaves) -> Iterator[str]:
         """Yield a line for each yielded or claimed field that is contested nevertheless."""
-        places = {leaf.field_path: (field, leaf) for field, leaf in reversed(found)}
+        places = {leaf.field_path: (field, leaf) for field, leaf in reversed(contested)}
         for word in (YIELD, CLAIM):
             for entry, at in self.plan_input.field_policy.first(word, *self.id, places):
                 field, leaf = places[at]
@@ -421,8 +421,8 @@ class ContributionPlanner(ChildPlanner):
     def _waiting(self) -> Plan:
         return Plan()
 
-    def _write(self, write: Write, found: ContestedLeaves, rest: Write | None = None) -> Plan:
-        return super()._write(replace(write, foreign=True), found, rest)
+    def _write(self, write: Write, contested: ContestedLeaves, rest: Write | None = None) -> Plan:
+        return super()._write(replace(write, foreign=True), contested, rest)
 
     @cached_property
     def _declared(self) -> str:
@@ -496,7 +496,7 @@ def plan_resource(
     deletions = (step for step in surplus if isinstance(step, Deletion))
     return Plan(
         writes=(*(write for part in parts for write in part.writes), *let_go),
-        deletions=(*(one for part in parts for one in part.deletions), *deletions),
+        deletions=(*(deletion for part in parts for deletion in part.deletions), *deletions),
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=(*(problem for part in parts for problem in part.problems), *problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
@@ -525,7 +525,7 @@ def _with_way_back(
     left = [
         number
         for number, part in enumerate(parts)
-        if any(one.reason == NAME_TAKEN for one in part.problems)
+        if any(known.reason == NAME_TAKEN for known in part.problems)
         and _is_left(plan_input, children[number])
     ]
     if not left:
@@ -536,13 +536,13 @@ def _with_way_back(
         f" {_way_back(plan_input.owner, refs.values())}; if it is not ours, delete or rename one of"
         " the two"
     )
-    told = list(parts)
+    plans = list(parts)
     for number, ref in refs.items():
         message = f"{ref} {TAKEN} {plan_input.owner}; it is left alone"
         message += how if number == left[0] else " as well"
         problem = Problem(NAME_TAKEN, message, about=ChildId(ref.api.kind, ref.name))
-        told[number] = replace(parts[number], problems=(problem,))
-    return told
+        plans[number] = replace(parts[number], problems=(problem,))
+    return plans
 
 
 def _way_back(owner: ObjectRef, left: Iterable[ObjectRef]) -> str:
@@ -561,9 +561,9 @@ def _is_left(plan_input: PlanInput, child: Child) -> bool:
     """
     if not isinstance(child, Apply):
         return False
-    found = plan_input.namesake(ChildId(child.kind.api.kind, child.name)) or {}
-    is_ours = plan_input.installation.is_labelled(found, plan_input.controller)
-    return is_ours and not metadata(found).get("ownerReferences")
+    namesake = plan_input.namesake(ChildId(child.kind.api.kind, child.name)) or {}
+    is_ours = plan_input.installation.is_labelled(namesake, plan_input.controller)
+    return is_ours and not metadata(namesake).get("ownerReferences")
 
 
 def _planned(plan_input: PlanInput, child: Child) -> Plan:
@@ -637,13 +637,13 @@ def _contributions(
     plan_input: PlanInput, desired: Desired, contributable: ContributableFields
 ) -> tuple[Contributions, tuple[Problem, ...]]:
     """Return the contribution to each target, and the problems of those that cannot be made."""
-    found: Contributions = {}
+    contributions: Contributions = {}
     problems: list[Problem] = []
     for contribution in desired.contributions:
         target = ChildId(contribution.kind.api.kind, contribution.name)
         why = (
             "it is declared twice"
-            if target in found
+            if target in contributions
             else _forbids(plan_input, contribution, contributable)
         )
         if why:
@@ -652,9 +652,9 @@ def _contributions(
                     INVALID_CONTRIBUTION, f"nothing is contributed to {'/'.join(target)}: {why}"
                 )
             )
-        if target not in found:
-            found[target] = None if why else contribution
-    return found, tuple(problems)
+        if target not in contributions:
+            contributions[target] = None if why else contribution
+    return contributions, tuple(problems)
 
 
 def _forbids(
@@ -725,11 +725,11 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
     if contribution is None and own in contributions:
         return Plan()
     fields, waits = (contribution.fields, contribution.waits) if contribution else ({}, "")
-    told = held(live, plan_input.field_manager) if text is None else text
-    if told:
+    annotation = held(live, plan_input.field_manager) if text is None else text
+    if annotation:
         meta: Object = fields.get("metadata") or {}
         given: Object = meta.get("annotations") or {}
-        annotations = {**given, STATUS_ANNOTATION: told}
+        annotations = {**given, STATUS_ANNOTATION: annotation}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
     if fields:
         return ContributionPlanner(plan_input, owner.api, owner.name, fields, waits).decide()

@@ -126,8 +126,8 @@ def conclude(
     if not (verdict.status == "True" or contested or "Stalled" in conditions):
         conditions["Reconciling"] = condition("Reconciling", True, verdict.reason, verdict.message)
     if unmatched:
-        told = (UNMATCHED + ", ".join(unmatched))[:LONGEST_REMARK]
-        message = verdict.message[: LONGEST_MESSAGE - LONGEST_REMARK] + told
+        remark = (UNMATCHED + ", ".join(unmatched))[:LONGEST_REMARK]
+        message = verdict.message[: LONGEST_MESSAGE - LONGEST_REMARK] + remark
         conditions["Ready"] = verdict.model_copy(update={"message": message})
     return tuple(map(_bounded, conditions.values()))
 
@@ -148,8 +148,8 @@ def _first(reason: str, message: str, before: Iterable[Condition]) -> str:
     text = printable(message, LONGEST_MESSAGE)
     lasting, commands = _ID.sub("", text), _COMMAND.findall(text)
     shown = (old.message for old in before if old.reason == reason)
-    alike = (one for one in shown if _ID.sub("", one) == lasting)
-    return next((one for one in alike if _COMMAND.findall(one) == commands), message)
+    alike = (former for former in shown if _ID.sub("", former) == lasting)
+    return next((former for former in alike if _COMMAND.findall(former) == commands), message)
 
 
 def _bounded(condition: Condition) -> Condition:

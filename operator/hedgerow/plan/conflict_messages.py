@@ -27,8 +27,8 @@ _STATUS: Final = ".status."
 
 def sentence(field: ContestedField, program: str = PROGRAM) -> str:
     """Return what is contested and by whom: `you declare 2, it is 3; held by kubectl (Update)`."""
-    told = values(field, program)
-    return f"{told}; {held(field)}" if told else held(field)
+    text = values(field, program)
+    return f"{text}; {held(field)}" if text else held(field)
 
 
 def values(field: ContestedField, program: str = PROGRAM) -> str:

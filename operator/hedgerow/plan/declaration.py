@@ -49,7 +49,7 @@ class DeclarationError(ComposeError):
 def check_read(kind: type[View], controller: Controller[Any]) -> None:
     """Raise DeclarationError if no object is ever of this class: it would always seem missing."""
     known = controller.read
-    if kind not in known and not any(issubclass(one, kind) for one in known):
+    if kind not in known and not any(issubclass(other, kind) for other in known):
         raise DeclarationError(
             f"compose reads {kind.__qualname__} ({kind.__module__}), but neither `owns`, nor"
             " `relates`, nor `contributes` has that class"
@@ -153,8 +153,8 @@ def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:
     return "" if is_json else f"a {class_of(status)} with a value that its model does not take"
 
 
-def _are_related(one: type, other: type) -> bool:
-    return issubclass(one, other) or issubclass(other, one)
+def _are_related(first: type, second: type) -> bool:
+    return issubclass(first, second) or issubclass(second, first)
 
 
 def _named_target(part: Child | Contribution) -> tuple[str, str]:
@@ -171,7 +171,7 @@ def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
     """Return what is wrong with a declared child, as text after its name; or nothing."""
     kind = child.kind.api.kind
     if child.kind not in controller.owns:
-        is_other = any(one.api == child.kind.api for one in controller.owns)
+        is_other = any(owned.api == child.kind.api for owned in controller.owns)
         return f", but `owns` has {'another class of that kind' if is_other else f'no {kind}'}"
     if not isinstance(child, Apply | Create):
         return ""
@@ -199,8 +199,8 @@ def _wrong_identity(declared: Object) -> str:
 
 def _wrong_fields(declared: Object) -> str:
     """Return what of a declaration cannot be sent, as text after its name; or nothing."""
-    if found := _unlike_json(declared, 0):
-        what, path = found
+    if misfit := _unlike_json(declared, 0):
+        what, path = misfit
         return f" with {what} at {path.removeprefix('.') or 'the top'}: {_JSON}"
     meta: object = declared.get("metadata")
     places = {"metadata": meta}
@@ -230,8 +230,8 @@ def _unlike_json(value: object, depth: int) -> tuple[str, str] | None:
     for key, inner in members:
         if isinstance(value, dict) and not _is_text(key):
             return f"{class_of(key)} as a key", ""
-        if found := _unlike_json(inner, depth + 1):
-            what, path = found
+        if misfit := _unlike_json(inner, depth + 1):
+            what, path = misfit
             at = f".{key}" if isinstance(value, dict) else f"[{key}]"
             return what, "" if depth >= LONGEST_PATH else f"{at}{path}"
     return None

@@ -108,7 +108,7 @@ def short(text: str) -> str:
 
 def keys(item: str) -> Iterator[str]:
     """Yield the keys of a printed list item with their values, such as `name="web"`."""
-    return (found[1] for found in _PAIR.finditer(item))
+    return (match[1] for match in _PAIR.finditer(item))
 
 
 def _sorted(item: str) -> str:
@@ -122,8 +122,8 @@ def steps_of(path: str) -> FieldPath:
     A key with dots counts as several steps.
     """
     return tuple(
-        found[0] if found["name"] is None else f"{_FIELD}{found['name']}"
-        for found in _PRINTED.finditer(path)
+        match[0] if match["name"] is None else f"{_FIELD}{match['name']}"
+        for match in _PRINTED.finditer(path)
     )
 
 
@@ -138,7 +138,7 @@ class FieldPatterns(Struct, frozen=True, dict=True):
 
     def first(self, places: Iterable[FieldPath]) -> dict[int, FieldPath]:
         """Return for each pattern that covers one of these fields, by its index, the first one."""
-        found: dict[int, FieldPath] = {}
+        places_by_number: dict[int, FieldPath] = {}
         left = sum(self._matcher.ends)
         for place in places:
             if not left:
@@ -147,8 +147,8 @@ class FieldPatterns(Struct, frozen=True, dict=True):
             if new:
                 left ^= new
                 met = (index for index, end in enumerate(self._matcher.ends) if new & end)
-                found.update(dict.fromkeys(met, place))
-        return found
+                places_by_number.update(dict.fromkeys(met, place))
+        return places_by_number
 
     @cached_property
     def _matcher(self) -> _Matcher:

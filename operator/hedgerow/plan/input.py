@@ -89,8 +89,8 @@ class PlanInput(Struct, frozen=True, dict=True):
     def admitted(self) -> Mapping[ChildId, str]:
         """What admission made of the children, as far as the owner says it; see `LedgerEntry`."""
         said = ((child.object.partition("/"), child.digest) for child in self.before.admitted or ())
-        found = {ChildId(kind, name): made for (kind, _, name), made in said}
-        return {child: made for child, made in found.items() if not is_secret(child.kind)}
+        digests = {ChildId(kind, name): made for (kind, _, name), made in said}
+        return {child: made for child, made in digests.items() if not is_secret(child.kind)}
 
     @property
     def field_manager(self) -> str:

@@ -26,10 +26,10 @@ def instance_of(manager: str, program: str = PROGRAM) -> str | None:
 
     The result is empty for the installation without an instance name.
     """
-    found = _MANAGER.fullmatch(manager)
-    if found is None or found[1] != program or found[3] in OTHER_MANAGERS:
+    match = _MANAGER.fullmatch(manager)
+    if match is None or match[1] != program or match[3] in OTHER_MANAGERS:
         return None
-    return found[2] or ""
+    return match[2] or ""
 
 
 def program_of(manager: str) -> str:
@@ -62,13 +62,15 @@ def remedy(manager: str, operation: str | None, program: str = PROGRAM, command:
 
 def doubly_reported(live: Object, program: str = PROGRAM) -> str:
     """Return a warning if several installations write a resource's status; else empty."""
-    managed = (one for one in managers(live) if one.subresource == STATUS)
-    found = [instance_of(one.manager, program) for one in managed if one.operation == "Apply"]
-    instances = sorted({instance for instance in found if instance is not None})
+    managed = (holder for holder in managers(live) if holder.subresource == STATUS)
+    writers = [
+        instance_of(holder.manager, program) for holder in managed if holder.operation == "Apply"
+    ]
+    instances = sorted({instance for instance in writers if instance is not None})
     if len(instances) <= 1:
         return ""
-    them = [Installation(instance, program) for instance in instances]
-    commands = " or ".join(f"`{giving_up(one)}`" for one in them)
+    rivals = [Installation(instance, program) for instance in instances]
+    commands = " or ".join(f"`{giving_up(rival)}`" for rival in rivals)
     return (
         f"several {program}s report on it, {' and '.join(map(named, instances))}: stop the one that"
         f" should not manage it, then run {commands}"
@@ -83,14 +85,14 @@ def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[In
     """
     # Asked several times in each pass, so only the entries that matter are read.
     known: list[dict[str, str]] = metadata(live).get("managedFields") or []
-    found = {
+    instances = {
         instance
-        for one in known
-        if one.get("subresource") == STATUS and one.get("operation") == "Apply"
-        if one.get("manager", "").endswith(f"-{controller}")
-        if (instance := instance_of(one["manager"], program)) is not None
+        for entry in known
+        if entry.get("subresource") == STATUS and entry.get("operation") == "Apply"
+        if entry.get("manager", "").endswith(f"-{controller}")
+        if (instance := instance_of(entry["manager"], program)) is not None
     }
-    return tuple(Installation(instance, program) for instance in sorted(found))
+    return tuple(Installation(instance, program) for instance in sorted(instances))
 
 
 def installation_of(live: Object, controller: str, program: str = PROGRAM) -> Installation:
@@ -103,7 +105,7 @@ def installation_of(live: Object, controller: str, program: str = PROGRAM) -> In
     instance, _, name = labels.get(plain.label_key, "").rpartition(".")
     if name == controller:
         return Installation(instance, program)
-    appliers = {one.manager for one in managers(live) if one.operation == "Apply"}
+    appliers = {holder.manager for holder in managers(live) if holder.operation == "Apply"}
     start, end = f"{program}-", f"-{controller}"
     named = sorted(
         name for name in appliers if name.startswith(start) and name.endswith(end) and name != end

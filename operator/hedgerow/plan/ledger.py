@@ -206,7 +206,7 @@ class Ledger:
 
     def in_state(self, state: EntryState) -> tuple[ChildId, ...]:
         """Return the targets in this state."""
-        return tuple(target for target, one in self.entries.items() if one.state is state)
+        return tuple(target for target, entry in self.entries.items() if entry.state is state)
 
     @property
     def refused(self) -> frozenset[ChildId]:

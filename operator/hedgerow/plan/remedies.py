@@ -127,7 +127,11 @@ def together(
         for field in fields
     ]
     for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
-        meant = [field for field, each in offered if any(f"{word}=" in one.command for one in each)]
+        meant = [
+            field
+            for field, remedies_of in offered
+            if any(f"{word}=" in remedy.command for remedy in remedies_of)
+        ]
         if len(meant) > 1:
             yield from _annotate(owner, annotations, word, effect, *meant)
 
@@ -217,7 +221,7 @@ def _annotate(
     if word == CLAIM and not owner.namespace:
         return
     before = annotations.get(word, "")
-    written = [one.replace("\n", " ").strip() for one in parts(before)]
+    written = [part.replace("\n", " ").strip() for part in parts(before)]
     has_effect = _effect_of(word, annotations)
     added = [field for field in fields if not has_effect(field)]
     if not added:
@@ -247,7 +251,7 @@ def _effect_of(word: str, annotations: Mapping[str, str]) -> Callable[[Contested
     def has_effect(field: ContestedField) -> bool:
         kind, _, name = field.object.partition("/")
         is_yielded, is_claimed = (
-            any(one.covers(kind, name, field.path) for one in some)
+            any(entry.covers(kind, name, field.path) for entry in some)
             for some in (field_policy.yields, field_policy.claims)
         )
         return is_yielded if word == YIELD else is_claimed and not is_yielded

@@ -162,9 +162,9 @@ def report(
     before = plan_input.before
     generation: int = metadata(live).get("generation", 0)
     version: str = metadata(live).get("resourceVersion", "")
-    told = {(field.object, field.path): field for field in plan.contested}
+    contested = {(field.object, field.path): field for field in plan.contested}
     admitted = _admitted(plan) if plan.judged else before.admitted
-    everything = tuple(told.values())
+    everything = tuple(contested.values())
     shown = () if shortened else listed(everything, before.contested)
     want, entry = wanted(everything), plan_input.entries.get(STATUS, NO_ENTRY)
     if not everything and entry.is_settled(_intent(want), version):
@@ -173,8 +173,8 @@ def report(
     if verdict.contested:
         lasting = (leaf for leaf in verdict.contested if leaf.field_path[-1] != _TIME)
         own = (plan_input.report(plan_input.owner, leaf) for leaf in lasting)
-        told |= {(field.object, field.path): field for field in own}
-        everything = tuple(told.values())
+        contested |= {(field.object, field.path): field for field in own}
+        everything = tuple(contested.values())
         want = wanted(everything)
         verdict = judged(want)
         shown = () if shortened else listed(everything, before.contested)
@@ -195,12 +195,12 @@ def _admitted(plan: Plan) -> tuple[AdmittedChild, ...]:
 
     Whoever knows a digest of a Secret can try what is in it.
     """
-    found = {
+    digests = {
         f"{target.kind}/{target.name}": entry.admitted
         for target, entry in plan.judged.items()
         if entry.admitted and not is_secret(target.kind) and WITHOUT not in target.name
     }
-    first = sorted(found.items())[:MOST_ADMITTED]
+    first = sorted(digests.items())[:MOST_ADMITTED]
     return tuple(AdmittedChild(object=name, digest=made) for name, made in first)
 
 

@@ -67,12 +67,12 @@ def text(
     match nothing are not usual. The text has at most eight conditions and eight fields; `count` is
     the number of contested fields.
     """
-    unusual = [one for one in conditions if not _is_usual(one)]
+    unusual = [condition for condition in conditions if not _is_usual(condition)]
     fields = [field for field in contested if len(field.path) <= LONGEST_PATH][:MOST_FIELDS]
     if not unusual and not contested:
         return ""
     said = {
-        "conditions": [_condition(one) for one in unusual[:MOST_CONDITIONS]],
+        "conditions": [_condition(condition) for condition in unusual[:MOST_CONDITIONS]],
         "contested": [_field(field) for field in fields],
         "contestedCount": count,
     }
@@ -85,12 +85,12 @@ def _is_usual(condition: Condition) -> bool:
 
 
 def _condition(condition: Condition) -> Object:
-    told = condition.model_copy(
+    shown = condition.model_copy(
         update={"last_transition_time": None, "observed_generation": None}
     ).wire()
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in shown.items() if value}
 
 
 def _field(field: ContestedField) -> Object:
-    told = field.model_copy(update={"declared": None, "live": None}).wire()
-    return {name: value for name, value in told.items() if value}
+    shown = field.model_copy(update={"declared": None, "live": None}).wire()
+    return {name: value for name, value in shown.items() if value}

@@ -159,8 +159,8 @@ class FieldPolicy:
         They are in the order in which they were written. Not each of them has effect.
         """
         policy_entries, patterns = self._of(word, kind, name)
-        found = patterns.first(places) if policy_entries else {}
-        return tuple((policy_entries[index], found[index]) for index in sorted(found))
+        matches = patterns.first(places) if policy_entries else {}
+        return tuple((policy_entries[index], matches[index]) for index in sorted(matches))
 
     def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
         policy_entries, patterns = self._of(word, kind, name)
@@ -196,7 +196,7 @@ def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each annotation with our prefix that means nothing, at most four."""
     ours = (name for name in annotations if name.startswith(_PREFIX) and name not in _KNOWN)
     for name in islice(ours, _MOST_UNKNOWN):
-        words = [one.removeprefix(_PREFIX) for one in _KNOWN]
+        words = [known.removeprefix(_PREFIX) for known in _KNOWN]
         nearest = get_close_matches(name.removeprefix(_PREFIX)[:_LONGEST_NAME], words, 1)
         meant = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
         yield f"{cut(name, _LONGEST_NAME)} is no annotation of hedgerow's{meant}"
@@ -288,23 +288,23 @@ def parse(text: str) -> Iterator[PolicyEntry]:
     for entry in parts(text):
         if not entry.strip():
             continue
-        found = _ENTRY.fullmatch(entry)
-        if found is None:
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
             raise FieldPolicyError(_no_entry(entry))
-        if ANY in found["name"] and found["name"] != ANY:
+        if ANY in match["name"] and match["name"] != ANY:
             raise FieldPolicyError(
-                f"{short(entry)}: * stands for a whole name: write {found['kind']}/*, or each name"
+                f"{short(entry)}: * stands for a whole name: write {match['kind']}/*, or each name"
             )
-        for path in _split(found["paths"], ","):
+        for path in _split(match["paths"], ","):
             count += 1
             if count > MOST:
                 raise FieldPolicyError(f"there are more than {MOST} paths")
-            text = f"{found['kind']}/{found['name']}: {path.strip()}"
+            text = f"{match['kind']}/{match['name']}: {path.strip()}"
             try:
                 pattern = field_patterns.parse(path.strip())
             except FieldPatternError as error:
                 raise FieldPolicyError(f"{short(entry)}: {error}") from None
-            yield PolicyEntry(found["kind"], found["name"], FieldPatterns((pattern,)), text)
+            yield PolicyEntry(match["kind"], match["name"], FieldPatterns((pattern,)), text)
 
 
 def _no_entry(entry: str) -> str:
@@ -365,8 +365,8 @@ def unmatched(
     for word, policy_entries in words:
         for child, obj in live.items():
             if any(entry.names(*child) for entry in policy_entries):
-                found = field_policy.first(word, *child, _members(obj))
-                met.update((word, entry) for entry, _ in found)
+                matches = field_policy.first(word, *child, _members(obj))
+                met.update((word, entry) for entry, _ in matches)
     return tuple(f"{word}: {entry.text}" for word, entry in written if (word, entry) not in met)
 
 

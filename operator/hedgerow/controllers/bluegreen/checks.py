@@ -96,21 +96,21 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Tri
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
     tried = [
-        (check, told, attempt(check, told, jobs.get(told.job), pods, observed))
+        (check, status, attempt(check, status, jobs.get(status.job), pods, observed))
         for check in bg.spec.checks or ()
-        for told in [recorded(bg, phase, template, check, observed.now)]
+        for status in [recorded(bg, phase, template, check, observed.now)]
     ]
     return Trial(
-        tuple(named(bg, phase, check, one.status) for check, _, one in tried),
-        tuple(Keep(Job, told.job) for _, told, one in tried if one.job == "keep"),
+        tuple(named(bg, phase, check, outcome.status) for check, _, outcome in tried),
+        tuple(Keep(Job, status.job) for _, status, outcome in tried if outcome.job == "keep"),
         tuple(
-            Create(Job, told.job, manifest(bg, template, check))
-            for check, told, one in tried
-            if one.job == "create"
+            Create(Job, status.job, manifest(bg, template, check))
+            for check, status, outcome in tried
+            if outcome.job == "create"
         ),
-        recorded=all(told.verdict == "Passed" for _, told, _ in tried),
-        taken=next((one.taken for _, _, one in tried if one.taken), ""),
-        due=min((one.due for _, _, one in tried if one.due), default=None),
+        recorded=all(status.verdict == "Passed" for _, status, _ in tried),
+        taken=next((outcome.taken for _, _, outcome in tried if outcome.taken), ""),
+        due=min((outcome.due for _, _, outcome in tried if outcome.due), default=None),
     )
 
 
@@ -118,57 +118,57 @@ def recorded(
     bg: BlueGreen, phase: Phase, template: str, check: Check, now: datetime
 ) -> CheckStatus:
     """Return what the status says of this very check of this very template; else it begins now."""
-    told = next((one for one in bg.status.checks or () if one.name == check.name), None)
-    if told and told.template == template and told.job == named(bg, phase, check, told).job:
-        return told
+    status = next((known for known in bg.status.checks or () if known.name == check.name), None)
+    if status and status.template == template and status.job == named(bg, phase, check, status).job:
+        return status
     begun = CheckStatus(name=check.name, template=template, verdict="Running", job="", time=now)
     return named(bg, phase, check, begun)
 
 
-def named(bg: BlueGreen, phase: Phase, check: Check, told: CheckStatus) -> CheckStatus:
+def named(bg: BlueGreen, phase: Phase, check: Check, status: CheckStatus) -> CheckStatus:
     """Return a check with the name of the Job that counts from now on."""
-    name = job_name(bg, phase, told.template, check, told.instead_of or "")
-    return told.model_copy(update={"job": name})
+    name = job_name(bg, phase, status.template, check, status.instead_of or "")
+    return status.model_copy(update={"job": name})
 
 
 def attempt(
-    check: Check, told: CheckStatus, job: Job | None, pods: Sequence[Pod], observed: Observed
+    check: Check, status: CheckStatus, job: Job | None, pods: Sequence[Pod], observed: Observed
 ) -> Attempt:
     """Return what follows from what the status tells of a check, and from the Job of that name.
 
     What changes which Job counts is recorded before another one is created: a pass may end after
     any write.
     """
-    now, made = observed.now, observed.created(Job).get(told.job, "")
-    if told.start_time and told.start_time > now:  # by a clock that was ahead
-        told = _update(told, now, start_time=now.replace(microsecond=0))
-    is_new = bool(made) and made != told.uid
+    now, made = observed.now, observed.created(Job).get(status.job, "")
+    if status.start_time and status.start_time > now:  # by a clock that was ahead
+        status = _update(status, now, start_time=now.replace(microsecond=0))
+    is_new = bool(made) and made != status.uid
     if is_new:
-        told = _update(_counted(told, now), now, uid=made, verdict="Running", message="")
-    is_ours = job is not None and bool(told.uid) and job.uid == told.uid
-    if told.verdict == "Passed":
-        return Attempt(told, "keep" if is_ours else "")
+        status = _update(_counted(status, now), now, uid=made, verdict="Running", message="")
+    is_ours = job is not None and bool(status.uid) and job.uid == status.uid
+    if status.verdict == "Passed":
+        return Attempt(status, "keep" if is_ours else "")
     if job is None:
-        return Attempt(told) if is_new else _missing(told, now)
+        return Attempt(status) if is_new else _missing(status, now)
     if job.going:
         going = f"Job {job.name} is being deleted"
-        return Attempt(_update(told, now, verdict="Running", message=going), "keep")
+        return Attempt(_update(status, now, verdict="Running", message=going), "keep")
     if not is_ours:
-        return _unproven(told, job, observed)
-    return _judged(check, told, job, pods, now)
+        return _unproven(status, job, observed)
+    return _judged(check, status, job, pods, now)
 
 
 def _judged(
-    check: Check, told: CheckStatus, job: Job, pods: Sequence[Pod], now: datetime
+    check: Check, status: CheckStatus, job: Job, pods: Sequence[Pod], now: datetime
 ) -> Attempt:
     """Return what our own Job says; once a check has failed, that stays."""
-    if told.verdict == "Failed":
-        return Attempt(told, "keep")
+    if status.verdict == "Failed":
+        return Attempt(status, "keep")
     grace = LONG_GRACE if _ends_by_itself(job) else GRACE
-    end = (told.start_time or now) + timedelta(seconds=check.timeout_seconds) + grace
+    end = (status.start_time or now) + timedelta(seconds=check.timeout_seconds) + grace
     update = _outcome(job, pods, check.timeout_seconds if now >= end else None)
     due = None if "verdict" in update else end
-    return Attempt(_update(told, now, **update), "keep", due=due)
+    return Attempt(_update(status, now, **update), "keep", due=due)
 
 
 def _ends_by_itself(job: Job) -> bool:
@@ -177,47 +177,47 @@ def _ends_by_itself(job: Job) -> bool:
     return is_kubernetes and not job.at("spec", "suspend")
 
 
-def _missing(told: CheckStatus, now: datetime) -> Attempt:
+def _missing(status: CheckStatus, now: datetime) -> Attempt:
     """Return what follows if there is no Job: it was not created yet, or somebody deleted it."""
-    pause = timedelta(seconds=PAUSES[min(told.attempts or 0, len(PAUSES) - 1)])
-    due = told.start_time + pause if told.start_time else now
+    pause = timedelta(seconds=PAUSES[min(status.attempts or 0, len(PAUSES) - 1)])
+    due = status.start_time + pause if status.start_time else now
     if due <= now:
-        return Attempt(_update(told, now, verdict="Running", message=""), "create")
-    message = f"Job {told.job} does not exist any more: it is created again after a pause"
+        return Attempt(_update(status, now, verdict="Running", message=""), "create")
+    message = f"Job {status.job} does not exist any more: it is created again after a pause"
     # Kept means read by name: without our label no watch would show it.
-    return Attempt(_update(told, now, verdict="Running", message=message), "keep", due=due)
+    return Attempt(_update(status, now, verdict="Running", message=message), "keep", due=due)
 
 
-def _unproven(told: CheckStatus, job: Job, observed: Observed) -> Attempt:
+def _unproven(status: CheckStatus, job: Job, observed: Observed) -> Attempt:
     """Return what follows if a Job has the name of ours, and not the uid that we were answered.
 
     If its managed fields name us, it may be ours, the answer being lost; but anybody may write
     these. So it counts for nothing either way, and the check gets a Job of another name.
     """
     now = observed.now
-    if any(one.is_applier(observed.field_manager, "") for one in holders(job, "spec")):
+    if any(holder.is_applier(observed.field_manager, "") for holder in holders(job, "spec")):
         message = f"who created Job {job.name} is not known, so it does not count: another follows"
         update = {"uid": None, "instead_of": job.uid, "verdict": "Running", "message": message}
-        return Attempt(_update(_counted(told, now), now, **update), "keep")
+        return Attempt(_update(_counted(status, now), now, **update), "keep")
     taken = (
         f"Job {job.name} exists, and hedgerow did not create it: it counts for nothing, and is left"
         " alone; delete it"
     )
-    return Attempt(_update(told, now, verdict="Running", message=taken), "keep", taken)
+    return Attempt(_update(status, now, verdict="Running", message=taken), "keep", taken)
 
 
-def _counted(told: CheckStatus, now: datetime) -> CheckStatus:
+def _counted(status: CheckStatus, now: datetime) -> CheckStatus:
     """Return a check with one Job more, which begins now."""
-    is_recent = told.start_time is not None and now - told.start_time < FORGOTTEN
-    attempts = 1 + ((told.attempts or 0) if is_recent else 0)
-    return _update(told, now, start_time=now.replace(microsecond=0), attempts=attempts)
+    is_recent = status.start_time is not None and now - status.start_time < FORGOTTEN
+    attempts = 1 + ((status.attempts or 0) if is_recent else 0)
+    return _update(status, now, start_time=now.replace(microsecond=0), attempts=attempts)
 
 
-def _update(told: CheckStatus, now: datetime, **update: object) -> CheckStatus:
+def _update(status: CheckStatus, now: datetime, **update: object) -> CheckStatus:
     """Return a copy with other values; a verdict has the time at which it was first observed."""
-    if update.get("verdict", told.verdict) != told.verdict:
+    if update.get("verdict", status.verdict) != status.verdict:
         update["time"] = now.replace(microsecond=0)
-    return told.model_copy(update=update)
+    return status.model_copy(update=update)
 
 
 def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check, instead_of: str = "") -> str:
@@ -276,7 +276,10 @@ def _outcome(job: Job, pods: Sequence[Pod], timeout: int | None) -> dict[str, st
 
 def _reason(job: Job) -> str:
     """Return why a Job has failed, or is going to once its pods have ended."""
-    found = {View(one).text("type"): View(one) for one in job.items("status", "conditions")}
-    why = found.get("Failed") or found.get("FailureTarget") or View({})
+    conditions = {
+        View(condition).text("type"): View(condition)
+        for condition in job.items("status", "conditions")
+    }
+    why = conditions.get("Failed") or conditions.get("FailureTarget") or View({})
     words = [words for key in ("reason", "message") if (words := why.text(key))]
     return printable(", ".join(words), LONGEST_WORDS)

@@ -128,7 +128,9 @@ def resource_of(obj: View) -> tuple[Key, ...]:
 def served_by(obj: View) -> tuple[Key, ...]:
     """Return the BlueGreens whose Service, or preview Service, has an EndpointSlice."""
     name = View(obj.labels).text(EndpointSlice.SERVICE)
-    return tuple(Key(obj.namespace, one) for one in {name, name.removesuffix("-preview")} if one)
+    return tuple(
+        Key(obj.namespace, owner) for owner in {name, name.removesuffix("-preview")} if owner
+    )
 
 
 def templates(bg: BlueGreen) -> Iterator[Create]:

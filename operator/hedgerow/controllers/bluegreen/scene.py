@@ -120,7 +120,7 @@ def record_of(bg: BlueGreen, former: Phase | None) -> RoutedTemplate | None:
 
 def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     """Return the scene of a BlueGreen whose status remembers templates and times."""
-    told, chosen, now = bg.status, basic.chosen, observed.now
+    status, chosen, now = bg.status, basic.chosen, observed.now
     frozen: list[Phase] = [phase for phase in PHASES if is_frozen(bg, phase, observed, basic)]
     templates: dict[str, str] = {
         phase: template_of(bg, phase, observed, frozen=phase in frozen) for phase in PHASES
@@ -129,10 +129,10 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     former = basic.former
     if basic.gated and basic.selected is None and former:
         # Without a Service the former colour would be routed anew: only what was routed before may.
-        former = former if _is(told.routed, former, templates[former]) else None
+        former = former if _is(status.routed, former, templates[former]) else None
     template, back = templates[chosen], other(chosen)
     trial, contested = checks.UNTRIED, ""
-    served = any(_is(one, chosen, template) for one in (told.routed, told.previous))
+    served = any(_is(record, chosen, template) for record in (status.routed, status.previous))
     if basic.gated and template and not (served or basic.alone):
         trial = checks.trial(bg, chosen, template, observed)
         contested = contested_in(bg, chosen)
@@ -141,9 +141,9 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         basic.alone and routed and previous and routed.since and now < bake_end(bg, routed.since)
     )
     down = watched and not is_up(bg, observed, chosen)
-    unavailable_since = _not_to_come(told.unavailable_since, now) if down else None
+    unavailable_since = _not_to_come(status.unavailable_since, now) if down else None
     way_back = is_up(bg, observed, back) and _is(previous, back, templates[back])
-    rejected = told.rejected if _is_still(told.rejected, templates) else None
+    rejected = status.rejected if _is_still(status.rejected, templates) else None
     if basic.alone and not way_back and _is(rejected, chosen, template):
         rejected = None
     seen = replace(
@@ -231,7 +231,7 @@ def _held_by_others(declared: Any, ours: Any, live: Any) -> Any:
     """
     if ours is None:
         return live
-    kinds: set[type[Any]] = {type(one) for one in (declared, ours, live)}
+    kinds: set[type[Any]] = {type(part) for part in (declared, ours, live)}
     if kinds == {dict}:
         pairs = {
             name: _held_by_others(value, ours.get(name), live[name])
@@ -250,11 +250,13 @@ def _by_name(items: Iterable[Any]) -> dict[str, Any]:
 
 def _declared_before(bg: BlueGreen, phase: Phase) -> str:
     """Return the digest of a colour's spec that the status records, or an empty text."""
-    told = bg.status
-    switch = told.switch and RoutedTemplate(phase=told.switch.to, template=told.switch.template)
-    records = (told.routed, switch, told.previous)
-    found = next((one.template for one in records if one and one.phase == phase), "")
-    return found.partition("-")[0]
+    status = bg.status
+    switch = status.switch and RoutedTemplate(
+        phase=status.switch.to, template=status.switch.template
+    )
+    records = (status.routed, switch, status.previous)
+    template = next((record.template for record in records if record and record.phase == phase), "")
+    return template.partition("-")[0]
 
 
 def contested_in(bg: BlueGreen, phase: Phase) -> str:
@@ -263,7 +265,7 @@ def contested_in(bg: BlueGreen, phase: Phase) -> str:
     Once they give it up, the pods are others than those that were checked.
     """
     name = f"Deployment/{deployment_name(bg, phase)}"
-    paths = (one.path for one in bg.status.contested if one.object == name)
+    paths = (field.path for field in bg.status.contested if field.object == name)
     return next((path for path in paths if path.startswith(".spec.template")), "")
 
 
@@ -298,20 +300,24 @@ def records(
     if routed and _is(routed, selected, templates[selected]):
         since = routed.since and _not_to_come(routed.since, now)
         return routed.model_copy(update={"since": since}), previous
-    found = RoutedTemplate(phase=selected, template=templates[selected], since=now)
+    newest = RoutedTemplate(phase=selected, template=templates[selected], since=now)
     if routed is None or routed.phase == selected:
-        return found, previous
-    return found, None if _is(previous, selected, found.template) else routed
+        return newest, previous
+    return newest, None if _is(previous, selected, newest.template) else routed
 
 
-def _is(one: RoutedTemplate | None, phase: Phase, template: str) -> bool:
+def _is(record: RoutedTemplate | None, phase: Phase, template: str) -> bool:
     """Return whether a record is of this template of a colour."""
-    return one is not None and template != "" and (one.phase, one.template) == (phase, template)
+    return (
+        record is not None
+        and template != ""
+        and (record.phase, record.template) == (phase, template)
+    )
 
 
-def _is_still(one: RoutedTemplate | None, templates: Mapping[str, str]) -> bool:
+def _is_still(record: RoutedTemplate | None, templates: Mapping[str, str]) -> bool:
     """Return whether a record is of what a colour has; without a Deployment it has nothing new."""
-    return one is not None and templates.get(one.phase) in ("", one.template)
+    return record is not None and templates.get(record.phase) in ("", record.template)
 
 
 def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetime | None:
@@ -334,15 +340,15 @@ def previewed_since(
 
     The status has recorded the template by then, so that an earlier pass has applied it.
     """
-    told, name = bg.status.switch, preview_name(bg)
+    switch, name = bg.status.switch, preview_name(bg)
     live = observed.child(Service, name)
     pods, shown = endpoints(bg, observed, phase, name)
-    if told is None or (told.to, told.template) != (phase, template):
+    if switch is None or (switch.to, switch.template) != (phase, template):
         return None
     if live is None or live.selector != labels(bg, phase) or not pods or pods != shown:
         return None
     goes_on = bg.status.phase in CHECKING
-    return _not_to_come(told.ready_since if goes_on else None, observed.now)
+    return _not_to_come(switch.ready_since if goes_on else None, observed.now)
 
 
 def endpoints(
@@ -351,10 +357,14 @@ def endpoints(
     """Return the ready pods of a colour, and those that a Service's EndpointSlices show."""
     wanted = labels(bg, phase).items()
     ready = (pod for pod in observed.all(Pod) if pod.ready and pod.active)
-    slices = (one for one in observed.all(EndpointSlice) if one.service == service_name)
+    slices = (
+        endpoint_slice
+        for endpoint_slice in observed.all(EndpointSlice)
+        if endpoint_slice.service == service_name
+    )
     return (
         {pod.name for pod in ready if wanted <= pod.labels.items()},
-        {name for one in slices for name in one.ready_pods},
+        {name for endpoint_slice in slices for name in endpoint_slice.ready_pods},
     )
 
 
@@ -505,19 +515,19 @@ def ports(bg: BlueGreen, live: Service | None) -> Iterable[Object]:
 
     Where somebody else holds a target port, that is left as it is.
     """
-    found: dict[tuple[int, str], Object] = {
+    declared: dict[tuple[int, str], Object] = {
         (port.port, port.protocol): port.wire() for port in bg.spec.ports
     }
     # Reading who holds what takes longer than all the rest; most Services have numbers alone.
-    if live and any(View(port).text("targetPort") for port in (*found.values(), *live.ports)):
+    if live and any(View(port).text("targetPort") for port in (*declared.values(), *live.ports)):
         theirs = {
             _key(keys)
             for holder, keys, names in held_items(live, "spec", "ports")
             if "targetPort" in names and not is_manager_of(NAME, holder.manager)
         }
         there = {_key(View(port)): port for port in live.ports}
-        found |= {key: port for key, port in there.items() if key in theirs}
-    return found.values()
+        declared |= {key: port for key, port in there.items() if key in theirs}
+    return declared.values()
 
 
 def _key(port: View) -> tuple[int, str]:

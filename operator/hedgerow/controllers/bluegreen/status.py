@@ -41,17 +41,17 @@ def status(scene: Scene) -> BlueGreenStatus:
     """Return the status: what the Service selects, and where a switch stands if that is tracked."""
     bg, seen, now, phase = scene.bg, scene.seen, scene.observed.now, scene.step.phase
     alone = seen.former if seen.selected == BOTH else seen.selected
-    told, conditions = bg.status, tuple(health(scene))
+    before, conditions = bg.status, tuple(health(scene))
     if not is_tracked(bg):
         return BlueGreenStatus(route_to=alone, conditions=conditions, routed=scene.routed)
     switch = None
     if phase not in ("Routed", "Baking", "RollingBack", "RolledBack"):
-        same = told.switch and (told.phase, told.switch.to) == (phase, seen.chosen)
+        same = before.switch and (before.phase, before.switch.to) == (phase, seen.chosen)
         switch = Switch(
             source=seen.stay,
             to=seen.chosen,
             template=scene.template,
-            since=told.switch.since if told.switch and same else now,
+            since=before.switch.since if before.switch and same else now,
             ready_since=scene.ready_since,
             steps=tuple(steps(scene)),
         )
@@ -71,8 +71,8 @@ def status(scene: Scene) -> BlueGreenStatus:
 def verdicts(scene: Scene) -> tuple[CheckStatus, ...]:
     """Return what is known of the checks: of the chosen template, or of the one that is routed."""
     routed = scene.routed
-    told = scene.bg.status.checks or ()
-    kept = (one for one in told if routed and one.template == routed.template)
+    checks = scene.bg.status.checks or ()
+    kept = (check for check in checks if routed and check.template == routed.template)
     return scene.trial.statuses or tuple(kept)
 
 
@@ -82,8 +82,10 @@ def steps(scene: Scene) -> Iterator[str]:
     if not seen.available:
         yield f"wait until {seen.chosen} is available"
     if seen.gated and not seen.served:
-        passed = {one.name for one in scene.trial.statuses if one.verdict == "Passed"}
-        yield from (f"check {one.name}" for one in bg.spec.checks or () if one.name not in passed)
+        passed = {check.name for check in scene.trial.statuses if check.verdict == "Passed"}
+        yield from (
+            f"check {check.name}" for check in bg.spec.checks or () if check.name not in passed
+        )
     if seen.held and not seen.served:
         yield f"wait for {_promoting(scene)}"
     if seen.overlap and seen.stay not in (None, seen.chosen):
@@ -143,7 +145,7 @@ def _rolled_out(scene: Scene) -> tuple[Condition, ...]:
     bg, observed, chosen = scene.bg, scene.observed, scene.seen.chosen
     if lack := unavailable(bg, observed, chosen):
         lacks = (lack, unavailable(bg, observed, chosen, lasting=True))
-        words, lasting = ("; ".join((f"{chosen}: {one}", *_no_way_back(scene))) for one in lacks)
+        words, lasting = ("; ".join((f"{chosen}: {text}", *_no_way_back(scene))) for text in lacks)
         return unready(words, stuck(bg, observed, chosen), lasting)
     lacks = (*_no_way_back(scene), *_port_lacks(scene, other(chosen)))
     words = "; ".join((f"{chosen} is available", *lacks))
@@ -238,10 +240,10 @@ def fewer_pods(scene: Scene, source: str | None, to: str, *, coming: bool = Fals
     count that are wanted there: a Deployment has one by default. Empty if there are not fewer.
     """
     bg, observed = scene.bg, scene.observed
-    found: dict[str, Deployment | None] = {
+    deployments: dict[str, Deployment | None] = {
         phase: observed.child(Deployment, deployment_name(bg, phase)) for phase in PHASES
     }
-    before, after = found.get(source or ""), found.get(to)
+    before, after = deployments.get(source or ""), deployments.get(to)
     now = before.available_replicas if before else 0
     there = after.available_replicas if after else 0
     if coming:
@@ -258,43 +260,45 @@ def _undecided(scene: Scene) -> str:
     """Return what is known of the first check that has not passed; failed ones come first."""
     if scene.contested:
         return f"it is not checked while somebody else holds {scene.contested} of its Deployment"
-    waiting = [one for one in scene.trial.statuses if one.verdict != "Passed"]
+    waiting = [check for check in scene.trial.statuses if check.verdict != "Passed"]
     if not waiting:
         return "all checks have passed" if scene.trial.statuses else "it has not been checked yet"
-    first = next((one for one in waiting if one.verdict == "Failed"), waiting[0])
+    first = next((check for check in waiting if check.verdict == "Failed"), waiting[0])
     ended = "has failed" if first.verdict == "Failed" else "has not passed yet"
     return f"check {first.name} {ended}" + (f" ({first.message})" if first.message else "")
 
 
 def _checked(scene: Scene) -> Iterator[Condition]:
-    told = verdicts(scene)
-    if not told:
+    checks = verdicts(scene)
+    if not checks:
         return
-    failed = [one for one in told if one.verdict == "Failed"]
+    failed = [check for check in checks if check.verdict == "Failed"]
     if failed:
         yield condition("Checked", False, "CheckFailed", f"{failed[0].name}: {failed[0].message}")
-    elif any(one.verdict == "Running" for one in told):
+    elif any(check.verdict == "Running" for check in checks):
         yield condition("Checked", False, "Checking", _undecided(scene))
     else:
-        yield condition("Checked", True, "ChecksPassed", f"all checks of {told[0].template} passed")
+        yield condition(
+            "Checked", True, "ChecksPassed", f"all checks of {checks[0].template} passed"
+        )
 
 
 def remarks(scene: Scene) -> Iterator[Notice]:
     """Yield notices of what the status does not show yet."""
-    bg, selected, told = scene.bg, scene.seen.selected, scene.bg.status
-    if selected and selected != BOTH and told.route_to not in (None, "", selected):
-        note = f"the Service selects {selected} now, {told.route_to} before"
-        fewer = fewer_pods(scene, told.route_to, selected)
+    bg, selected, status = scene.bg, scene.seen.selected, scene.bg.status
+    if selected and selected != BOTH and status.route_to not in (None, "", selected):
+        note = f"the Service selects {selected} now, {status.route_to} before"
+        fewer = fewer_pods(scene, status.route_to, selected)
         yield Notice(
-            "Switched", f"{note} ({told.route_to} to {selected}: {fewer})" if fewer else note
+            "Switched", f"{note} ({status.route_to} to {selected}: {fewer})" if fewer else note
         )
-        if told.phase == "RollingBack":
+        if status.phase == "RollingBack":
             note = (
-                f"{told.route_to} was not available after it was routed: the Service is back on"
+                f"{status.route_to} was not available after it was routed: the Service is back on"
                 f" {selected}, and this template is not tried again"
             )
             yield Notice("RolledBack", note, "Warning")
-    before = {(one.job, one.verdict) for one in told.checks or ()}
+    before = {(known.job, known.verdict) for known in status.checks or ()}
     for check in scene.trial.statuses:
         if (check.job, check.verdict) in before:
             continue

@@ -58,8 +58,8 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     foreign = {job.name for job in there if starts.is_foreign(listed, job)}
     jobs = [job for job in there if job.name not in foreign]
     lost = [*missing(cj, there), *(Keep(Job, name) for name in sorted(foreign))]
-    found = [job for job in observed.strays if isinstance(job, Job) and not job.finished]
-    strays = [job for job in found if starts.is_listed(listed, job)]
+    running = [job for job in observed.strays if isinstance(job, Job) and not job.finished]
+    strays = [job for job in running if starts.is_listed(listed, job)]
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
@@ -249,7 +249,9 @@ def missed_in_a_row(status: CronJobStatus) -> int:
 
     Starts that were missed while no operator ran, and the next one of which is made, do not count.
     """
-    holds = any(one.type == "Ready" and one.status == "False" for one in status.conditions)
+    holds = any(
+        condition.type == "Ready" and condition.status == "False" for condition in status.conditions
+    )
     return status.missed or 0 if holds else 0
 
 
@@ -258,10 +260,10 @@ def ahead(record: StartRecord) -> Iterator[Condition]:
 
     Jobs that are ahead by no more than clocks may differ do not count.
     """
-    told = [dated for dated in record.ahead if dated.job.name not in record.unrecorded]
-    if told:
-        first = min(told, key=lambda dated: (dated.start, dated.job.name))
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    jobs = [dated for dated in record.ahead if dated.job.name not in record.unrecorded]
+    if jobs:
+        first = min(jobs, key=lambda dated: (dated.start, dated.job.name))
+        more = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
         message = (
             f"Job {first.job.name} is dated {shown(first.start)}, later than now: it records no"
             f" start and holds no start back{more}. Delete it, or set the clock right"

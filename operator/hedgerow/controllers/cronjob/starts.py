@@ -103,12 +103,12 @@ def record(
     its time has come. If the status is ahead, a pass ran under a wrong clock and the earlier record
     is lost. Then all starts until now are taken as made, because none may be made twice.
     """
-    told, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
-    refused = told if schedule and told and is_ahead(told, now) else None
-    recorded = _caught_up(cj, schedule, now) if schedule and refused else told
+    stored, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
+    refused = stored if schedule and stored and is_ahead(stored, now) else None
+    recorded = _caught_up(cj, schedule, now) if schedule and refused else stored
     dated = [DatedJob(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
-    come = [each for each in dated if (recorded or _NEVER) < each.start <= now]
-    newer = {each.start for each in come if _counts(each, schedule)}
+    come = [dated_job for dated_job in dated if (recorded or _NEVER) < dated_job.start <= now]
+    newer = {dated_job.start for dated_job in come if _counts(dated_job, schedule)}
     since = (named(cj.metadata.name, name) for name in made)
     newer |= {at for at in since if at and at > (recorded or _NEVER) and not is_ahead(at, now)}
     last = max(newer, default=recorded)
@@ -116,16 +116,16 @@ def record(
     fresh = newer & {last} if _is_held(cj) else newer
     first = min(fresh, default=_NEVER)
     known = (created, recorded, *(newer - fresh))
-    unrecorded = [each for each in dated if each.start == last and last in newer]
-    unrecorded += [each for each in dated if now < each.start <= now + TOLERANCE]
+    unrecorded = [dated_job for dated_job in dated if dated_job.start == last and last in newer]
+    unrecorded += [dated_job for dated_job in dated if now < dated_job.start <= now + TOLERANCE]
     return StartRecord(
         last=last,
         recorded=None if refused else recorded,
         refused=refused,
         fresh=frozenset(fresh),
         before=max((time for time in known if time and time < first), default=None),
-        ahead=tuple(each for each in dated if each.start > now),
-        unrecorded=frozenset(each.job.name for each in unrecorded),
+        ahead=tuple(dated_job for dated_job in dated if dated_job.start > now),
+        unrecorded=frozenset(dated_job.job.name for dated_job in unrecorded),
     )
 
 
@@ -164,7 +164,7 @@ RunningJobs = frozenset[tuple[str | None, str]]
 
 def listed(cj: CronJob) -> RunningJobs:
     """Return the Jobs that the status lists as running; the uid is empty where it has none."""
-    return frozenset((one.name, one.uid or "") for one in cj.status.active or ())
+    return frozenset((job.name, job.uid or "") for job in cj.status.active or ())
 
 
 def is_listed(known: RunningJobs, job: Job) -> bool:

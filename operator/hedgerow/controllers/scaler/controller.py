@@ -78,9 +78,9 @@ class ScaledField:
     @classmethod
     def of(cls, kind: type[View], live: View, field: str, manager: str) -> ScaledField:
         """Return a target with its holders; `manager` is our field manager."""
-        found = holders(live, "spec", field)
-        others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
-        return cls(kind, live, field, len(others) < len(found), others)
+        known = holders(live, "spec", field)
+        others = tuple(holder.manager for holder in known if not holder.is_applier(manager, ""))
+        return cls(kind, live, field, len(others) < len(known), others)
 
     @property
     def id(self) -> str:
@@ -136,9 +136,9 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
     except AnnotationsError as error:
         return Desired(KEEP_ALL, Status(conditions=stalled("InvalidAnnotation", str(error))))
     if len(autoscalers) > 1:
-        names = ", ".join(sorted(one.id for one in autoscalers))
-        told = f"{names} all target {own.id}: hedgerow changes none of them until only one does"
-        conditions = stalled("SeveralAutoscalers", told) if plan else ()
+        names = ", ".join(sorted(autoscaler.id for autoscaler in autoscalers))
+        text = f"{names} all target {own.id}: hedgerow changes none of them until only one does"
+        conditions = stalled("SeveralAutoscalers", text) if plan else ()
         return Desired(KEEP_ALL, Status(conditions=conditions))
     target = autoscalers[0] if autoscalers else own
     phase = plan.at(now) if plan else OUTSIDE
@@ -156,9 +156,10 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
 def targets(kind: type[View], observed: Observed) -> tuple[ScaledField, list[ScaledField]]:
     """Return the replicas of the object itself, and those of the autoscalers that target it."""
     manager, live = observed.field_manager, observed.resource or View({})
-    found = observed.all(HorizontalPodAutoscaler)
+    autoscalers = observed.all(HorizontalPodAutoscaler)
     return ScaledField.of(kind, live, "replicas", manager), [
-        ScaledField.of(HorizontalPodAutoscaler, one, "minReplicas", manager) for one in found
+        ScaledField.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
+        for autoscaler in autoscalers
     ]
 
 
@@ -233,11 +234,11 @@ def contributions(
         meta: Object = fields.get("metadata", {})
         marks: Object = {**meta.get("annotations", {}), HOLDS: target.id}
         fields = {**fields, "metadata": {"annotations": marks}}
-    found = (Contribution(own.kind, own.live.name, fields),) if fields else ()
+    own_part = (Contribution(own.kind, own.live.name, fields),) if fields else ()
     is_marked = own.live.text("metadata", "annotations", HOLDS) == target.id
     if hold is None or (holds and not (is_marked or target.ours)):
-        return found
-    return (*found, _contribution(target, hold))
+        return own_part
+    return (*own_part, _contribution(target, hold))
 
 
 def _kept(own: ScaledField, phase: WindowPhase) -> Object:
@@ -257,12 +258,12 @@ def remarks(
     """Return the Event and the condition of a field whose former value is not known any more."""
     if hold is None or hold.record is None or hold.record.taken_from != UNKNOWN:
         return (), ()
-    told = (
+    text = (
         f"what {target.id} had before is not known, since {BEFORE} was removed from it:"
         f" spec.{target.field} stays {hold.replicas} until somebody else sets it"
     )
-    return (Notice(FORMER_LOST, told, "Warning"),), (
-        condition(FORMER_LOST, True, "RecordRemoved", told),
+    return (Notice(FORMER_LOST, text, "Warning"),), (
+        condition(FORMER_LOST, True, "RecordRemoved", text),
     )
 
 
@@ -312,7 +313,7 @@ def reduced(autoscaler: Object) -> Object:
         "metadata": {
             **{name: meta[name] for name in kept if name in meta},
             **({"annotations": notes} if notes else {}),
-            "managedFields": [one for one in entries if one.get("subresource") != "status"],
+            "managedFields": [entry for entry in entries if entry.get("subresource") != "status"],
         },
         "spec": {
             name: value

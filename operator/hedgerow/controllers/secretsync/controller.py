@@ -102,8 +102,8 @@ def warnings(
     for source in (*targets.copied, *targets.mistaken):
         for name in source.unknown:
             meant = " and ".join(MEANT)
-            told = f"{name[:LONGEST_SHOWN]} means nothing: there are {meant}"
-            yield _warning(source, "UnknownAnnotation", told)
+            text = f"{name[:LONGEST_SHOWN]} means nothing: there are {meant}"
+            yield _warning(source, "UnknownAnnotation", text)
 
 
 def _taken(source: CopiedSecret, other: CopiedSecret, where: str = "") -> Notice:

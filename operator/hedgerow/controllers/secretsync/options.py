@@ -87,21 +87,21 @@ def selects(selector: str, labels: Mapping[str, Any]) -> bool:
     """
     position, chosen = 0, True
     while position < len(selector):
-        found = _REQUIREMENT.match(selector, position)
-        if found is None:
+        match = _REQUIREMENT.match(selector, position)
+        if match is None:
             raise ValueError(f"{selector!r} is no label selector, at {selector[position:]!r}")
-        position = found.end()
-        chosen = _meets(found, labels) and chosen
+        position = match.end()
+        chosen = _meets(match, labels) and chosen
     return chosen
 
 
-def _meets(found: re.Match[str], labels: Mapping[str, Any]) -> bool:
-    if found["absent"]:
-        return found["absent"] not in labels
-    value = labels.get(found["key"])
-    if found["is"]:
-        return (value == found["value"]) is (found["is"] != "!=")
-    if found["among"]:
-        among = {one.strip() for one in found["values"].split(",")}
-        return (value in among) is (found["among"] == "in")
+def _meets(requirement: re.Match[str], labels: Mapping[str, Any]) -> bool:
+    if requirement["absent"]:
+        return requirement["absent"] not in labels
+    value = labels.get(requirement["key"])
+    if requirement["is"]:
+        return (value == requirement["value"]) is (requirement["is"] != "!=")
+    if requirement["among"]:
+        among = {member.strip() for member in requirement["values"].split(",")}
+        return (value in among) is (requirement["among"] == "in")
     return value is not None
