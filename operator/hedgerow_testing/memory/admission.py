@@ -62,8 +62,8 @@ def updated(kind: ServedKind, live: Object, body: Object, subresource: str) -> O
     new = kind.schema.normal(body)
     version = new["metadata"].get("resourceVersion") or old["metadata"]["resourceVersion"]
     if version != old["metadata"]["resourceVersion"]:
-        told = "the object has been modified; please apply your changes to the latest"
-        raise answers.stale(told, old["metadata"]["name"])
+        reason = "the object has been modified; please apply your changes to the latest"
+        raise answers.stale(reason, old["metadata"]["name"])
     new = _kept(kind, old, new, subresource)
     if "status" in kind.empty:
         new.setdefault("status", copy.deepcopy(kind.empty["status"]))
@@ -88,14 +88,14 @@ def patched(live: Any, patch: Any) -> Any:
     """Return what a JSON merge patch makes of a value (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
-    found: Object = {**live} if isinstance(live, dict) else {}
+    merged: Object = {**live} if isinstance(live, dict) else {}
     changes = cast("Object", patch)
     for name, value in changes.items():
         if value is None:
-            found.pop(name, None)
+            merged.pop(name, None)
         else:
-            found[name] = patched(found.get(name), value)
-    return found
+            merged[name] = patched(merged.get(name), value)
+    return merged
 
 
 def bare(live: Object) -> Object:

@@ -83,8 +83,8 @@ def invalid(wrong: dict[str, str]) -> Refused:
 
 def _reason(message: str) -> str:
     """Return the reason of a cause whose message begins as those of that reason do."""
-    found = (reason for begin, reason in _REASONS.items() if message.startswith(begin))
-    return next(found, "FieldValueInvalid")
+    reasons = (reason for begin, reason in _REASONS.items() if message.startswith(begin))
+    return next(reasons, "FieldValueInvalid")
 
 
 _REASONS = {

@@ -172,13 +172,13 @@ class MemoryCluster(ObjectApi):
     ) -> Listing:
         """Return all objects that the selectors of labels and name select."""
         sent = Sent("list", api, namespace, "", {})
-        found = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
+        listing = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
         chosen = tuple(
             reduce(item)
-            for item in found.items
+            for item in listing.items
             if selects(labels, item) and has_fields(fields, item)
         )
-        return Listing(chosen, found.version)
+        return Listing(chosen, listing.version)
 
     async def delete(
         self,

@@ -28,19 +28,19 @@ class Feed:
     def relist(self) -> Snapshot:
         """Return what there is, and go on from there."""
         api = self._source.api
-        found = self._server.list(api.group, api.kind, self._source.namespace)
-        items = [item for item in found.items if self._selects(item)]
+        listing = self._server.list(api.group, api.kind, self._source.namespace)
+        items = [item for item in listing.items if self._selects(item)]
         self._shown = {key_of(item): item for item in items}
-        self._position = int(found.version)
-        return Snapshot(tuple(map(self._source.reduce, items)), found.version)
+        self._position = int(listing.version)
+        return Snapshot(tuple(map(self._source.reduce, items)), listing.version)
 
     def step(self) -> Changed | None:
         """Return the next event that the selector lets through, if there is one."""
         for event in self._server.events_since(self._position, self._source.api):
             self._position = int(event.version)
-            told = self._through(event)
-            if told is not None:
-                return told
+            change = self._through(event)
+            if change is not None:
+                return change
         return None
 
     def _selects(self, item: Object) -> bool:

@@ -280,7 +280,7 @@ def _check(controllers: Iterable[Controller[Any]], known: Iterable[ServedKind]) 
     there = {kind.key: kind.api for kind in known}
     for controller in controllers:
         declared = (*controller.relates, *controller.contributes)
-        kinds = [controller.resource, *controller.owns, *(one.kind for one in declared)]
+        kinds = [controller.resource, *controller.owns, *(part.kind for part in declared)]
         unknown = [k.api.kind for k in kinds if (k.api.group, k.api.kind) not in there]
         if unknown:
             raise ValueError(f"the cluster in memory does not know {', '.join(unknown)}: see kinds")

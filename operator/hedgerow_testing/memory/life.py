@@ -97,15 +97,15 @@ class Life:
 
     def deliver(self, most: int = 10_000, kind: str = "") -> int:
         """Let the watches tell at most so many events, of one kind or all; return how many."""
-        told = 0
+        count = 0
         for source, feed in self._feeds:
-            while kind in ("", source.api.kind) and told < most:
+            while kind in ("", source.api.kind) and count < most:
                 event = feed.step()
                 if event is None:
                     break
-                told += 1
+                count += 1
                 self._take(source, event)
-        return told
+        return count
 
     def relist(self, kind: str = "") -> None:
         """Lose all events that were not told yet; the watches list again.

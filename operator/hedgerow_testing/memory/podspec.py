@@ -196,40 +196,40 @@ def wrong(spec: Object) -> dict[str, str]:
     The fields and messages are those of its causes (seen on 1.37 and 1.35).
     """
     place = "spec.template.spec"
-    found: dict[str, str] = {}
+    causes: dict[str, str] = {}
     if not spec.get("containers"):
-        found[f"{place}.containers"] = "Required value"
+        causes[f"{place}.containers"] = "Required value"
     volumes: list[Object] = spec.get("volumes") or []
     for index, volume in enumerate(volumes):
         sources = [name for name in _SOURCES if name in volume]
         for name in sources[1:2]:
             message = "Forbidden: may not specify more than 1 volume type"
-            found[f"{place}.volumes[{index}].{name}"] = message
+            causes[f"{place}.volumes[{index}].{name}"] = message
     names = {volume["name"] for volume in volumes}
     for index, container in enumerate(spec.get("containers", ())):
-        found |= _wrong_container(f"{place}.containers[{index}]", container, names)
-    return found
+        causes |= _wrong_container(f"{place}.containers[{index}]", container, names)
+    return causes
 
 
 def _wrong_container(place: str, container: Object, volumes: set[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    causes: dict[str, str] = {}
     if not container.get("image"):
-        found[f"{place}.image"] = "Required value"
+        causes[f"{place}.image"] = "Required value"
     for index, mount in enumerate(container.get("volumeMounts", ())):
         if mount.get("name") not in volumes:
-            found[f"{place}.volumeMounts[{index}].name"] = "Not found"
+            causes[f"{place}.volumeMounts[{index}].name"] = "Not found"
     for index, variable in enumerate(container.get("env", ())):
         source = variable.get("valueFrom")
         if source is not None and variable.get("value"):
             message = 'Invalid value: "": may not be specified when `value` is not empty'
-            found[f"{place}.env[{index}].valueFrom"] = message
+            causes[f"{place}.env[{index}].valueFrom"] = message
         elif source is not None and len(source) != 1:
             message = 'Invalid value: "": may not have more than one field specified at a time'
-            found[f"{place}.env[{index}].valueFrom"] = message
+            causes[f"{place}.env[{index}].valueFrom"] = message
     seen: set[str] = set()
     for index, port in enumerate(container.get("ports", ())):
         name = port.get("name")
         if name and name in seen:
-            found[f"{place}.ports[{index}].name"] = "Duplicate value"
+            causes[f"{place}.ports[{index}].name"] = "Duplicate value"
         seen.add(name)
-    return found
+    return causes

@@ -194,8 +194,8 @@ class Server:
 
     def api(self, api_version: str, kind: str) -> ApiResource | None:
         """Return what discovery lists of a kind, or None if the model does not know it."""
-        found = [known.api for known in self._kinds.values() if known.api.kind == kind]
-        return next((api for api in found if api.group_version == api_version), None)
+        apis = [known.api for known in self._kinds.values() if known.api.kind == kind]
+        return next((api for api in apis if api.group_version == api_version), None)
 
     def get(self, target: Object) -> Object | None:
         """Return the object of the target's kind, namespace and name."""
@@ -207,12 +207,12 @@ class Server:
 
     def list(self, group: str, kind: str, namespace: str = "") -> Listing:
         """Return all objects of a kind, of one namespace or of all, by namespace and name."""
-        found = [
+        objects = [
             copy.deepcopy(live)
             for key, live in sorted(self._objects.items())
             if key[:2] == (group, kind) and namespace in {"", key[2]}
         ]
-        return Listing(tuple(found), str(self.version))
+        return Listing(tuple(objects), str(self.version))
 
     def events_since(
         self, version: int | str, api: ApiResource | None = None

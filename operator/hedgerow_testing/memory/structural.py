@@ -69,8 +69,8 @@ def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str
         yield from _wrong_map(schema, cast("Object", value), path)
     elif isinstance(value, list):
         yield from _wrong_list(schema, cast("list[Any]", value), path)
-    for each in schema.get("allOf", ()):
-        yield from wrong(each, value, path)
+    for part in schema.get("allOf", ()):
+        yield from wrong(part, value, path)
     if text := _wrong_choice(schema, value):
         yield path.removeprefix("."), text
 
@@ -82,7 +82,7 @@ _JSON: Final[Object] = {}
 def _wrong_choice(schema: Object, value: Any) -> str:
     """Return which choice among schemas a value does not fit; or nothing."""
     fits = {
-        word: sum(not any(wrong(each, value)) for each in schema[word])
+        word: sum(not any(wrong(choice, value)) for choice in schema[word])
         for word in ("anyOf", "oneOf")
         if word in schema
     }

@@ -58,15 +58,15 @@ def to_tree(fields: PathSet) -> Object:
 
 def from_tree(tree: Object, above: Path = ()) -> PathSet:
     """Read fieldsV1."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for element, below in tree.items():
         if element == ".":
-            found.add(above)
+            paths.add(above)
         elif not below:
-            found.add((*above, element))
+            paths.add((*above, element))
         else:
-            found |= from_tree(below, (*above, element))
-    return frozenset(found)
+            paths |= from_tree(below, (*above, element))
+    return frozenset(paths)
 
 
 def child(schema: TypedSchema, element: str) -> TypedSchema | None:
@@ -132,12 +132,12 @@ def mistyped(schema: TypedSchema | Items, value: Any, path: str = "") -> str:
         return got.format("map")
     if not isinstance(schema, Struct | Map) and not isinstance(value, list):
         return got.format("list")
-    found = (
+    mistakes = (
         mistyped(below, inner, f"{path}{name if name.startswith('[') else '.' + name}")
         for name, below, inner in _typed_members(schema, value)
         if below is not None
     )
-    return next(filter(None, found), "")
+    return next(filter(None, mistakes), "")
 
 
 def _typed_members(
@@ -156,14 +156,14 @@ def fields_of(schema: TypedSchema, value: Any, path: Path = ()) -> PathSet:
     """Return what an applied configuration owns (`ToFieldSet`)."""
     if isinstance(schema, Scalar | Atomic):
         return frozenset({path} - {()})
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for element, inner in _members(schema, value):
         here = (*path, element)
-        found |= fields_of(child(schema, element) or Scalar(), inner, here)
+        paths |= fields_of(child(schema, element) or Scalar(), inner, here)
         named = isinstance(schema, Struct)
         if not named or inner is None or inner == {}:
-            found.add(here)
-    return frozenset(found)
+            paths.add(here)
+    return frozenset(paths)
 
 
 @dataclass
@@ -185,34 +185,34 @@ class Difference:
 
 def compare(schema: TypedSchema, old: Any, new: Any) -> Difference:
     """Compare two whole objects."""
-    found = Difference()
-    _compare(schema, old, new, (), found)
-    return found
+    difference = Difference()
+    _compare(schema, old, new, (), difference)
+    return difference
 
 
-def _compare(schema: TypedSchema, old: Any, new: Any, path: Path, found: Difference) -> None:
+def _compare(schema: TypedSchema, old: Any, new: Any, path: Path, difference: Difference) -> None:
     leaf = isinstance(schema, Scalar | Atomic) or (not _filled(old) and not _filled(new))
     if leaf and old is not ABSENT and new is not ABSENT:
         if not same(old, new):
-            found.modified.add(path)
+            difference.modified.add(path)
         return
     if not leaf:
         olds, news = dict(_members(schema, old)), dict(_members(schema, new))
         for element in {**olds, **news}:
             below = child(schema, element) or Scalar()
             left, right = olds.get(element, ABSENT), news.get(element, ABSENT)
-            _compare(below, left, right, (*path, element), found)
+            _compare(below, left, right, (*path, element), difference)
     if path and old is ABSENT:
-        found.added.add(path)
+        difference.added.add(path)
     elif path and new is ABSENT:
-        found.removed.add(path)
+        difference.removed.add(path)
 
 
 def same(left: Any, right: Any) -> bool:
     """Compare JSON values; 1 is 1.0 but true is not 1."""
     if isinstance(left, dict) and isinstance(right, dict):
-        one, other = cast("Object", left), cast("Object", right)
-        return one.keys() == other.keys() and all(same(v, other[k]) for k, v in one.items())
+        first, second = cast("Object", left), cast("Object", right)
+        return first.keys() == second.keys() and all(same(v, second[k]) for k, v in first.items())
     if isinstance(left, list) and isinstance(right, list):
         ones, others = cast("list[Any]", left), cast("list[Any]", right)
         return len(ones) == len(others) and all(map(same, ones, others))
@@ -247,7 +247,7 @@ def _merge_lists(schema: Keyed | SetOf, old: Any, new: Any) -> list[Any]:
             old_items.get(element, ABSENT),
             new_items.get(element, ABSENT),
         )
-        for element in interleaved([one for one, _ in olds], [one for one, _ in news])
+        for element in interleaved([name for name, _ in olds], [name for name, _ in news])
     ]
 
 
@@ -269,15 +269,15 @@ def without(schema: TypedSchema, value: Any, fields: PathSet) -> Any:
 
 def with_named(schema: TypedSchema, fields: PathSet) -> PathSet:
     """Add the named fields on the way to each path (`EnsureNamedFieldsAreMembers`)."""
-    found = set(fields)
+    paths = set(fields)
     for path in fields:
         node: TypedSchema | None = schema
         for depth, element in enumerate(path[:-1]):
             named = isinstance(node, Struct) and element[2:] in node.fields
             if named:
-                found.add(path[: depth + 1])
+                paths.add(path[: depth + 1])
             node = child(node, element) if node else None
-    return frozenset(found)
+    return frozenset(paths)
 
 
 def _filled(value: Any) -> bool:

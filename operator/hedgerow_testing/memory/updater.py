@@ -82,9 +82,9 @@ EntriesByManager = Mapping[Identity, Entry]
 class Conflicts(Exception):  # noqa: N818 - upstream's word
     """Fields that an unforced apply would take from other managers."""
 
-    def __init__(self, found: list[tuple[Manager, Path]]) -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, pairs: list[tuple[Manager, Path]]) -> None:
+        super().__init__(pairs)
+        self.found = pairs
 
 
 def read(
@@ -167,9 +167,9 @@ def _taken(
     difference = compare(schema, live, new).keep(lambda path: not _below(path, reset))
     touched = frozenset(difference.modified | difference.added)
     others = [entry for key, entry in entries.items() if writer is None or key != writer.identity]
-    found = [(entry.manager, path) for entry in others for path in entry.fields & touched]
-    if found and not force:
-        raise Conflicts(found)
+    pairs = [(entry.manager, path) for entry in others for path in entry.fields & touched]
+    if pairs and not force:
+        raise Conflicts(pairs)
     gone = touched | difference.removed
     after = dict(entries)
     for entry in others:

@@ -41,44 +41,44 @@ class Binaries:
         be built but cannot be, or if others can write to the cache.
         """
         self.cache.check()
-        found = await self._ready_made(wanted)
-        found |= self._cached(name for name in wanted if name not in found)
-        missing = [name for name in wanted if name not in found]
+        paths = await self._ready_made(wanted)
+        paths |= self._cached(name for name in wanted if name not in paths)
+        missing = [name for name in wanted if name not in paths]
         if missing:
             await self._downloads.fetch(self._by_module(missing))
-            found |= self._cached(missing)
-            missing = [name for name in wanted if name not in found]
+            paths |= self._cached(missing)
+            missing = [name for name in wanted if name not in paths]
         if missing:
             await self._build(missing)
-            found |= {name: self.cache.entry(self.release.module(name)) / name for name in missing}
-        return {name: found[name] for name in wanted}
+            paths |= {name: self.cache.entry(self.release.module(name)) / name for name in missing}
+        return {name: paths[name] for name in wanted}
 
     @property
     def _downloads(self) -> Downloads:
         return Downloads(self.cache, self.progress, self.origins)
 
     def _cached(self, names: Iterable[str]) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for name in names:
             module = self.release.module(name)
             path = self.cache.find(module, name) or self._downloads.find(module, name)
             if path is not None:
-                found[name] = path
-        return found
+                paths[name] = path
+        return paths
 
     async def _ready_made(self, wanted: Collection[str]) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         kubectl = await self._machine_kubectl() if "kubectl" in wanted else None
         if kubectl is not None:
-            found["kubectl"] = kubectl
+            paths["kubectl"] = kubectl
         assets = Path(os.environ[ASSETS]) if os.environ.get(ASSETS) else None
         if assets is not None:
             control_plane = [name for name in wanted if name in CONTROL_PLANE]
-            others = [name for name in wanted if name not in (*CONTROL_PLANE, *found)]
+            others = [name for name in wanted if name not in (*CONTROL_PLANE, *paths)]
             if await self._fits(assets, control_plane):
                 others += control_plane
-            found |= {name: assets / name for name in others if _runnable(assets / name)}
-        return found
+            paths |= {name: assets / name for name in others if _runnable(assets / name)}
+        return paths
 
     async def _fits(self, assets: Path, control_plane: Iterable[str]) -> bool:
         """Return whether the whole control plane is there, because it must have one version."""

@@ -101,7 +101,7 @@ async def _follow(process: Process, title: str, progress: Progress) -> list[str]
     """Report the progress of the build, and return its last lines."""
     assert process.stderr is not None  # noqa: S101 -- it was opened as a pipe
     stream, last = BufferedByteReceiveStream(process.stderr), deque[str](maxlen=20)
-    started = told = anyio.current_time()
+    started = reported = anyio.current_time()
     compiled, fetched = 0, 0
     progress(f"{title}, which takes minutes the first time")
     with suppress(anyio.EndOfStream, anyio.IncompleteRead):
@@ -111,8 +111,8 @@ async def _follow(process: Process, title: str, progress: Progress) -> list[str]
             fetched += line.startswith("go: downloading")
             compiled += " " not in line
             now = anyio.current_time()
-            if now - told >= TELL_EVERY:
-                told = now
+            if now - reported >= TELL_EVERY:
+                reported = now
                 counts = f"{fetched} modules fetched, {compiled} packages compiled"
                 progress(f"{title}: {counts}, {now - started:.0f} s")
     return [*last]

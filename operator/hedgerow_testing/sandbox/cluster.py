@@ -90,9 +90,9 @@ class Sandbox:
         size = await anyio.to_thread.run_sync(disk, self.directory)
         if blueprint is None:
             return SandboxStatus(self.directory, disk=size)
-        found = [await self._component(name, blueprint) for name in blueprint.components]
+        components = [await self._component(name, blueprint) for name in blueprint.components]
         return SandboxStatus(
-            self.directory, blueprint.server, blueprint.version, tuple(found), size
+            self.directory, blueprint.server, blueprint.version, tuple(components), size
         )
 
     @property

@@ -128,17 +128,17 @@ def status(
     output: Output = "text",
 ) -> None:
     """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
-    found: list[SandboxStatus] = []
+    sandboxes: list[SandboxStatus] = []
 
     async def look() -> None:
-        found.append(await Sandbox(directory).status())
+        sandboxes.append(await Sandbox(directory).status())
 
     interrupts.run(look)
     if output == "json":
-        echo_data(_listed(found[0]))
+        echo_data(_listed(sandboxes[0]))
     else:
-        _show(found[0])
-    if not found[0].up:
+        _show(sandboxes[0])
+    if not sandboxes[0].up:
         raise typer.Exit(1)
 
 
@@ -166,40 +166,40 @@ def _octal(char: str) -> str:
     return "".join(f"\\0{byte:03o}" for byte in os.fsencode(char))
 
 
-def _listed(found: SandboxStatus) -> dict[str, object]:
+def _listed(sandbox: SandboxStatus) -> dict[str, object]:
     """Return a sandbox for programs; memory and disk are in bytes."""
     return {
-        "directory": str(found.directory),
-        "up": found.up,
-        "server": found.server,
-        "version": found.version,
-        "memory": found.memory,
-        "disk": found.disk,
+        "directory": str(sandbox.directory),
+        "up": sandbox.up,
+        "server": sandbox.server,
+        "version": sandbox.version,
+        "memory": sandbox.memory,
+        "disk": sandbox.disk,
         "components": [
             {
-                "name": one.name,
-                "pid": one.pid,
-                "running": one.running,
-                "healthy": one.healthy,
-                "memory": one.memory,
+                "name": component.name,
+                "pid": component.pid,
+                "running": component.running,
+                "healthy": component.healthy,
+                "memory": component.memory,
             }
-            for one in found.components
+            for component in sandbox.components
         ],
     }
 
 
-def _show(found: SandboxStatus) -> None:
-    if not found.components:
-        echo(f"No sandbox is up in {found.directory}")
+def _show(sandbox: SandboxStatus) -> None:
+    if not sandbox.components:
+        echo(f"No sandbox is up in {sandbox.directory}")
         return
-    echo(f"Kubernetes {found.version or '?'} at {found.server}, in {found.directory}")
+    echo(f"Kubernetes {sandbox.version or '?'} at {sandbox.server}, in {sandbox.directory}")
     table = Table("component", "pid", "health", "memory", box=None)
-    for component in found.components:
+    for component in sandbox.components:
         health = "healthy" if component.healthy else "unwell" if component.running else "down"
         pid = "" if component.pid is None else str(component.pid)
         table.add_row(component.name, pid, health, _megabytes(component.memory))
     Terminal().print(table)
-    echo(f"{_megabytes(found.memory)} of memory, {_megabytes(found.disk)} of disk")
+    echo(f"{_megabytes(sandbox.memory)} of memory, {_megabytes(sandbox.disk)} of disk")
 
 
 def _megabytes(size: int) -> str:

@@ -110,9 +110,9 @@ class ControlPlane:
     def _failed(self, component: str, how: str) -> SandboxError:
         log = self.directory.log(component)
         last = tail(log)
-        told = _reason(last)
+        reason = _reason(last)
         kind = PortTakenError if any(_TAKEN in line for line in last) else SandboxError
-        return kind(f"{component} {how}: {told}", f"all of it is in {log}", log=last)
+        return kind(f"{component} {how}: {reason}", f"all of it is in {log}", log=last)
 
 
 def _reason(last: list[str]) -> str:
@@ -129,5 +129,5 @@ def _message(line: str) -> str:
         return line
     if not isinstance(entry, dict):
         return line
-    told = cast("dict[str, Any]", entry)
-    return ": ".join(str(told[key]) for key in ("msg", "error", "err") if key in told) or line
+    record = cast("dict[str, Any]", entry)
+    return ": ".join(str(record[key]) for key in ("msg", "error", "err") if key in record) or line

@@ -9,10 +9,10 @@ from hedgerow_testing.sandbox.published import Asset, is_digest
 def remembered(entry: Path, binary: str) -> str:
     """Return the digest that a binary was downloaded with, "" if none was."""
     try:
-        found = _note(entry, binary).read_text(encoding="utf-8").partition(" ")[0]
+        digest = _note(entry, binary).read_text(encoding="utf-8").partition(" ")[0]
     except (OSError, UnicodeDecodeError):
         return ""
-    return found if is_digest(found) else ""
+    return digest if is_digest(digest) else ""
 
 
 def remember(entry: Path, asset: Asset, digest: str) -> None:

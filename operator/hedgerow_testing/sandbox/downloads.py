@@ -229,9 +229,9 @@ def _extract(asset: Asset, archive: Path, binary: Path) -> None:
     """Write only the wanted member; names in the archive are never used as file names."""
     try:
         with tarfile.open(archive, "r:gz") as members:
-            found = next((m for m in members if m.name == asset.member and m.isreg()), None)
-            content = members.extractfile(found) if found else None
-            if found is None or content is None or found.size > fetch.LARGEST:
+            member = next((m for m in members if m.name == asset.member and m.isreg()), None)
+            content = members.extractfile(member) if member else None
+            if member is None or content is None or member.size > fetch.LARGEST:
                 raise FetchError(f"{asset.url} has no file {asset.member} of a usual size")
             with content, opened(binary, "wb") as target:
                 shutil.copyfileobj(content, target)

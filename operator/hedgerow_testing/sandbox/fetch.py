@@ -122,8 +122,8 @@ async def _answer(client: httpx.AsyncClient, url: str) -> AsyncGenerator[httpx.R
 def _check(url: str, response: httpx.Response) -> None:
     if response.is_success:
         return
-    told = f"{url} answers {response.status_code} {response.reason_phrase}".rstrip()
-    raise BrokenOffError(told) if response.is_server_error else FetchError(told)
+    message = f"{url} answers {response.status_code} {response.reason_phrase}".rstrip()
+    raise BrokenOffError(message) if response.is_server_error else FetchError(message)
 
 
 @contextmanager

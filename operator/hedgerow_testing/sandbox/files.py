@@ -25,13 +25,13 @@ def check_private(directory: Path, names: Iterable[str], remedy: str) -> None:
     another in its place. Raises FileNotFoundError if it does not exist.
     """
     user = os.geteuid()
-    found = {directory: directory.lstat()}
+    statuses = {directory: directory.lstat()}
     for path in (directory / name for name in names):
         if os.path.lexists(path):
-            found[path] = path.lstat()
+            statuses[path] = path.lstat()
     above = {place: place.stat() for place in _above(directory)}
     flaws = [
-        *((path, _flaw(status, {user})) for path, status in found.items()),
+        *((path, _flaw(status, {user})) for path, status in statuses.items()),
         *((place, _flaw(each, {user, _ROOT}, sticky=True)) for place, each in above.items()),
     ]
     for path, flaw in flaws:
@@ -44,17 +44,17 @@ def _above(directory: Path) -> set[Path]:
     return {*directory.absolute().parents, *directory.resolve().parents}
 
 
-def _flaw(found: os.stat_result, owners: set[int], *, sticky: bool = False) -> str:
+def _flaw(status: os.stat_result, owners: set[int], *, sticky: bool = False) -> str:
     """Return what lets others change a file; `sticky`: whether that bit of a directory helps.
 
     A group is this user's alone if it has the user's number, as most systems make them.
     """
-    mode = found.st_mode
+    mode = status.st_mode
     if stat.S_ISLNK(mode):
         return "is a symbolic link, perhaps of somebody"
-    if found.st_uid not in owners:
-        return f"belongs to user {found.st_uid}"
-    by_group = mode & stat.S_IWGRP and found.st_gid not in {os.geteuid(), _ROOT}
+    if status.st_uid not in owners:
+        return f"belongs to user {status.st_uid}"
+    by_group = mode & stat.S_IWGRP and status.st_gid not in {os.geteuid(), _ROOT}
     if (by_group or mode & stat.S_IWOTH) and not (sticky and mode & stat.S_ISVTX):
         return "can be written by other users"
     return ""

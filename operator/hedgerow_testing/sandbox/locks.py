@@ -33,12 +33,12 @@ async def exclusive(
     `prepare` runs before each attempt, because the other holder may remove the directory. If it
     raises, the wait ends.
     """
-    pause, told = pauses(longest=1.0), False
+    pause, is_reported = pauses(longest=1.0), False
     prepare()
     while (descriptor := _take(path)) is None:
-        if not told:
+        if not is_reported:
             progress(f"waiting for process {holder(path)}, which {what}")
-            told = True
+            is_reported = True
         await anyio.sleep(next(pause))
         prepare()
     try:

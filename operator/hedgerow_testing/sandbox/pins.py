@@ -62,11 +62,11 @@ def releases(modules: Path = MODULES) -> tuple[PinnedRelease, ...]:
     """Return every pinned Kubernetes, newest first."""
     etcd = _module(modules / "etcd", _ETCD, "go.etcd.io/etcd/server/v3")
     kwok = _module(modules / "kwok", _KWOK, "sigs.k8s.io/kwok")
-    found = [
+    versions = [
         _module(directory, _KUBERNETES, "k8s.io/kubernetes")
         for directory in modules.glob("kubernetes-*")
     ]
-    newest_first = sorted(found, key=lambda module: numbers(module.version), reverse=True)
+    newest_first = sorted(versions, key=lambda module: numbers(module.version), reverse=True)
     return tuple(PinnedRelease(module.version, module, etcd, kwok) for module in newest_first)
 
 

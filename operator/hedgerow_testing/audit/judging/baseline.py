@@ -88,11 +88,11 @@ def _other(name: str, first: str) -> str:
 
 def varying(reports: Collection[AuditReport]) -> dict[str, str]:
     """Return the lines that some of several reports have and others have not, with a comment."""
-    found = Counter(line for one in reports for line in set(map(line_of, one.findings)))
+    counts = Counter(line for one in reports for line in set(map(line_of, one.findings)))
     total = len(reports)
     return {
         line: f"{VARIES} in {count} of {total} audits"
-        for line, count in found.items()
+        for line, count in counts.items()
         if count < total
     }
 
@@ -125,9 +125,9 @@ def compared(
     only if its rule was checked, and if it did not vary: of a report that is partial nothing is.
     """
     known = known or {}
-    found = {line_of(one) for one in report.findings}
+    lines = {line_of(one) for one in report.findings}
     checked = {one.rule.name for one in report.results if one.verdict != "not checked"}
-    gone = () if report.partial else sorted(set(known) - found)
+    gone = () if report.partial else sorted(set(known) - lines)
     return AuditOutcome(
         tuple(one for one in report.failing(rules) if line_of(one) not in known),
         tuple(one for one in report.findings if line_of(one) in known),

@@ -34,7 +34,7 @@ def taker(writes: Sequence[LoggedWrite], field_path: FieldPath, user: str) -> Lo
 
 def takes(write: LoggedWrite, field_path: FieldPath) -> bool:
     """Return whether a write changed the value at a place, or who has a part in holding it."""
-    before, after = (_value(one, field_path) for one in (write.before, write.after))
+    before, after = (_value(obj, field_path) for obj in (write.before, write.after))
     return not _equal(before, after) or bool(
         _holders(write.after, field_path) - _holders(write.before, field_path)
     )
@@ -52,7 +52,7 @@ def causes(write: LoggedWrite | None, field_path: FieldPath) -> tuple[str, ...]:
     """Return why a write took a place, as names of `rules.CAUSES`; what tells most comes first."""
     if write is None:
         return ("unknown",)
-    before, after = (_value(one, field_path) for one in (write.before, write.after))
+    before, after = (_value(obj, field_path) for obj in (write.before, write.after))
     by = _by(write, is_same=_equal(before, after))
     if write.request.verb == "create":
         return (by,)
@@ -82,7 +82,7 @@ _PURPOSES: Final = {
 
 def _differs(write: LoggedWrite, name: str) -> bool:
     """Return whether an update set finalizers, labels or annotations; all but finalizers may go."""
-    before, after = (metadata(one or {}).get(name) for one in (write.before, write.after))
+    before, after = (metadata(obj or {}).get(name) for obj in (write.before, write.after))
     if is_map(after):
         known: Object = before if is_map(before) else {}
         return any(known.get(key) != value for key, value in after.items())
@@ -114,15 +114,17 @@ def respelled(before: Any, after: Any) -> bool:
     return _means_same(before, after)
 
 
-def _means_same(one: Any, other: Any) -> bool:
-    if is_map(one) and is_map(other):
-        return one.keys() == other.keys() and all(_means_same(v, other[k]) for k, v in one.items())
-    if is_list(one) and is_list(other):
-        if len(one) != len(other):
+def _means_same(first: Any, second: Any) -> bool:
+    if is_map(first) and is_map(second):
+        return first.keys() == second.keys() and all(
+            _means_same(v, second[k]) for k, v in first.items()
+        )
+    if is_list(first) and is_list(second):
+        if len(first) != len(second):
             return False
-        in_order = all(map(_means_same, one, other))
-        return in_order or sorted(map(text_of, one)) == sorted(map(text_of, other))
-    return identical(one, other) or bool(_meanings(one) & _meanings(other))
+        in_order = all(map(_means_same, first, second))
+        return in_order or sorted(map(text_of, first)) == sorted(map(text_of, second))
+    return identical(first, second) or bool(_meanings(first) & _meanings(second))
 
 
 def _meanings(value: Any) -> set[object]:
@@ -132,22 +134,22 @@ def _meanings(value: Any) -> set[object]:
     if not isinstance(value, str | int | float) or len(str(value)) > _LONGEST:
         return set()
     text = str(value).strip()
-    found: set[object] = {("word", text.lower())} if text else set()
+    meanings: set[object] = {("word", text.lower())} if text else set()
     with suppress(ScheduleError):
-        found.add(("duration", nanoseconds(text)))
+        meanings.add(("duration", nanoseconds(text)))
     if any(char.isdigit() for char in text[:3]):
-        found |= {("quantity", str(quantity(text))), ("time", time(text))}
-    return found
+        meanings |= {("quantity", str(quantity(text))), ("time", time(text))}
+    return meanings
 
 
 def _value(obj: Object | None, field_path: FieldPath) -> Any:
     return ABSENT if obj is None else Values(obj).at(field_path)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return one is other if ABSENT in (one, other) else identical(one, other)
+def _equal(first: Any, second: Any) -> bool:
+    return first is second if ABSENT in (first, second) else identical(first, second)
 
 
 def _holders(obj: Object | None, field_path: FieldPath) -> set[tuple[str, str]]:
-    found = held(obj or {}).at(field_path).pairs
-    return {(holder.manager, holder.operation) for holder, _ in found}
+    pairs = held(obj or {}).at(field_path).pairs
+    return {(holder.manager, holder.operation) for holder, _ in pairs}

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def held_fields(live: Object, manager: str) -> tuple[tuple[FieldPath, Any], ...]:
     """Return the leaves that a manager applied, with their values; keys of items are left out."""
     values = Values(live)
-    found = (
+    places = (
         (place, values.at(place))
         for place in leaves(entry(live, manager) or {})
         if place[-1].startswith("f:") and not is_key(place)
     )
-    return tuple((place, value) for place, value in found if value is not ABSENT)
+    return tuple((place, value) for place, value in places if value is not ABSENT)
 
 
 def with_value(obj: Any, field_path: FieldPath, value: Any) -> Any:

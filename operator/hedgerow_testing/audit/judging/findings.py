@@ -187,4 +187,4 @@ class AuditReport:
 
     def result(self, rule: str) -> RuleResult:
         """Return the verdict on a rule. Raises KeyError for an unknown one."""
-        return {one.rule.name: one for one in self.results}[rule]
+        return {result.rule.name: result for result in self.results}[rule]

@@ -132,7 +132,7 @@ class LoggedWrite:
     def is_change(self) -> bool:
         """Whether it changed something: the object has another version than before, or is gone."""
         both = (self.before, self.after)
-        before, after = (metadata(one or {}).get("resourceVersion") for one in both)
+        before, after = (metadata(obj or {}).get("resourceVersion") for obj in both)
         return after is None or before != after
 
     @property

@@ -47,10 +47,10 @@ def managers(report: AuditReport) -> dict[str, int]:
     A manager that holds none any more counts 0.
     """
     held = Counter[str]()
-    for one in _views(report):
-        held.update(dict.fromkeys(names(one, "before"), 0))
-    for one in _views(report):
-        held.update(names(one, "after"))
+    for view in _views(report):
+        held.update(dict.fromkeys(names(view, "before"), 0))
+    for view in _views(report):
+        held.update(names(view, "after"))
     return dict(held)
 
 
@@ -87,12 +87,12 @@ def is_taken(view: FieldView) -> bool:
 
 def rows(sample: SampleView) -> tuple[PlaceRow, ...]:
     """Return a sample's fields as a tree; a branch with a single place below it is one with it."""
-    return tuple(_below([(one.steps, one) for one in _sorted(sample.fields)], 0))
+    return tuple(_below([(view.steps, view) for view in _sorted(sample.fields)], 0))
 
 
 def _sorted(views: Iterable[FieldView]) -> Sequence[FieldView]:
     """Return fields such that those with a common beginning are beside each other."""
-    return sorted(views, key=lambda one: one.steps)
+    return sorted(views, key=lambda view: view.steps)
 
 
 def _below(places: Sequence[tuple[tuple[str, ...], FieldView]], depth: int) -> Iterator[PlaceRow]:
@@ -111,8 +111,8 @@ def _common(paths: Sequence[tuple[str, ...]]) -> int:
     """Return how many steps all of these paths share; of sorted ones the ends decide."""
     first, last = paths[0], paths[-1]
     shared = 0
-    for one, other in zip(first, last, strict=False):
-        if one != other:
+    for element, opposite in zip(first, last, strict=False):
+        if element != opposite:
             break
         shared += 1
     return shared

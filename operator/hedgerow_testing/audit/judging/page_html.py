@@ -84,16 +84,16 @@ def _summary(report: AuditReport, outcome: AuditOutcome) -> Iterator[str]:
     if report.partial:
         yield paragraph(f"This report is partial: {printable(report.partial)}", "alarm")
     known = f"; {len(outcome.known)} known from the baseline" if outcome.known else ""
-    told = f"{verdicts(report)}; {numbered(len(outcome.failing), 'finding')}"
-    yield paragraph(f"Rules: {told} to mend{known}", "alarm" if outcome.failing else "ink")
-    for one in report.notes:
-        yield paragraph(printable(one))
+    text = f"{verdicts(report)}; {numbered(len(outcome.failing), 'finding')}"
+    yield paragraph(f"Rules: {text} to mend{known}", "alarm" if outcome.failing else "ink")
+    for note in report.notes:
+        yield paragraph(printable(note))
 
 
 def _verdicts(report: AuditReport) -> Iterator[str]:
     for group, name in GROUPS.items():
         yield f"<h2>{escape(name)}</h2>\n"
-        yield from (_verdict(one) for one in report.results if one.rule.group == group)
+        yield from (_verdict(result) for result in report.results if result.rule.group == group)
 
 
 def _verdict(result: RuleResult) -> str:
@@ -103,11 +103,11 @@ def _verdict(result: RuleResult) -> str:
     linked = f'<a href="#{name}">{name}</a>' if result.count else name
     more = result.why if result.verdict == "not checked" else result.checked
     count = f"{result.count} found" if result.count else ""
-    told = printable("; ".join(filter(None, (result.verdict, count, more))))
+    text = printable("; ".join(filter(None, (result.verdict, count, more))))
     return (
         f'<div class="verdict rule {kind}"><span>{MARKS[result.verdict]}</span>'
         f"<span>{linked}</span>"
-        f'<span>{escape(rule.title)}</span><span class="faint">{escape(told)}</span></div>\n'
+        f'<span>{escape(rule.title)}</span><span class="faint">{escape(text)}</span></div>\n'
     )
 
 
@@ -116,12 +116,14 @@ def _findings(report: AuditReport, outcome: AuditOutcome) -> Iterator[str]:
     if report.findings:
         yield "<h2>Findings</h2>\n"
     for result in report.results:
-        rule, found = result.rule, report.of(result.rule.name)
-        if found:
+        rule, findings = result.rule, report.of(result.rule.name)
+        if findings:
             yield f'<h3 id="{escape(rule.name)}">{escape(rule.title)}</h3>\n'
             yield paragraph(f"Broken: {rule.meaning}", "ink")
             yield paragraph(f"To mend it: {rule.remedy}", "ink")
-            yield from (_finding(one, known, is_open=len(found) <= _FEW) for one in found)
+            yield from (
+                _finding(finding, known, is_open=len(findings) <= _FEW) for finding in findings
+            )
 
 
 def _finding(finding: Finding, known: frozenset[Finding], *, is_open: bool) -> str:
@@ -158,21 +160,21 @@ def _samples(report: AuditReport) -> Iterator[str]:
 
 def _sample(sample: SampleView, named: Mapping[str, str]) -> Iterator[str]:
     places = rows(sample)
-    held = sum(bool(one.before) for one in sample.fields)
+    held = sum(bool(view.before) for view in sample.fields)
     taken = sum(map(is_taken, sample.fields))
     added = len(sample.fields) - held
     yield f"<h3>{escape(printable(str(sample.object)))}</h3>\n"
     have = "has another holder" if taken == 1 else "have other holders"
     more = f"; {added} more {'is' if added == 1 else 'are'} there by now" if added else ""
-    told = f"{taken} of the author's {numbered(held, 'field')} {have} than before{more}"
-    yield paragraph(told, "alarm" if taken else "faint")
+    text = f"{taken} of the author's {numbered(held, 'field')} {have} than before{more}"
+    yield paragraph(text, "alarm" if taken else "faint")
     yield _strip(sample, "before", named)
     yield _strip(sample, "after", named)
     yield header("FIELD", "BEFORE", "AFTER")
     yield from folding(
         places,
-        lambda one: _row(one, named),
-        lambda one: len(places) <= _SHORT or one.has_changed,
+        lambda view: _row(view, named),
+        lambda view: len(places) <= _SHORT or view.has_changed,
     )
 
 
@@ -183,35 +185,35 @@ def _strip(sample: SampleView, when: str, named: Mapping[str, str]) -> str:
 
 
 def _run(run: Run, named: Mapping[str, str]) -> str:
-    colours = "".join(f'<u class="{named[one]}"></u>' for one in run.managers)
-    told = escape(", ".join(run.managers))
-    return f'<b style="flex-grow:{run.count}" title="{told}">{colours}</b>'
+    colours = "".join(f'<u class="{named[manager]}"></u>' for manager in run.managers)
+    names = escape(", ".join(run.managers))
+    return f'<b style="flex-grow:{run.count}" title="{names}">{colours}</b>'
 
 
-def _row(one: PlaceRow, named: Mapping[str, str]) -> str:
-    name = escape(one.name)
-    kind = "b" if one.view is None else "alarm b" if is_taken(one.view) else ""
+def _row(row: PlaceRow, named: Mapping[str, str]) -> str:
+    name = escape(row.name)
+    kind = "b" if row.view is None else "alarm b" if is_taken(row.view) else ""
     field = f'<span class="{kind}">{name}</span>'
-    if one.view is None:
-        return tree_row(one.depth, one.name, field, "")
-    value = printable(one.view.value)
-    path = printable(one.view.path)
-    told = f"{path} = {value}" if value else path
+    if row.view is None:
+        return tree_row(row.depth, row.name, field, "")
+    value = printable(row.view.value)
+    path = printable(row.view.path)
+    text = f"{path} = {value}" if value else path
     shown = f"{field}: {escape(value)}" if value else field
-    cells = "".join(_cell(one.view, when, named) for when in ("before", "after"))
-    return tree_row(one.depth, told, shown, f'<span class="held">{cells}</span>')
+    cells = "".join(_cell(row.view, when, named) for when in ("before", "after"))
+    return tree_row(row.depth, text, shown, f'<span class="held">{cells}</span>')
 
 
 def _cell(view: FieldView, when: str, named: Mapping[str, str]) -> str:
     held = view.before if when == "before" else view.after
-    shown = "".join(_holding(one, named[called(one)]) for one in held)
+    shown = "".join(_holding(holder, named[called(holder)]) for holder in held)
     none = f'<span class="faint">{_NONE[when]}</span>'
     return f'<span data-when="{when}">{shown or none}</span>'
 
 
-def _holding(one: FieldHolder, kind: str) -> str:
-    told = printable(str(one))
+def _holding(holder: FieldHolder, kind: str) -> str:
+    text = printable(str(holder))
     return (
-        f'<span class="tint-{kind}" title="{escape(told)}"><i class="{kind}"></i>{escape(told)}'
+        f'<span class="tint-{kind}" title="{escape(text)}"><i class="{kind}"></i>{escape(text)}'
         "</span>"
     )

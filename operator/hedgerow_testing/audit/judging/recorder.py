@@ -27,14 +27,15 @@ class FindingRecorder:
 
     def add(self, *findings: Finding) -> None:
         """Take findings; of two about the same, the first is kept."""
-        for one in findings:
-            self._findings.setdefault(one.key, one)
+        for finding in findings:
+            self._findings.setdefault(finding.key, finding)
 
     def has(self, rule: str, path: str, about: str) -> bool:
         """Return whether a rule has a finding about a path of an object, by the object's key."""
         return any(
-            (one.rule, one.path, one.object.key if one.object else "") == (rule, path, about)
-            for one in self._findings.values()
+            (finding.rule, finding.path, finding.object.key if finding.object else "")
+            == (rule, path, about)
+            for finding in self._findings.values()
         )
 
     def checked(self, rule: str, how: str) -> None:
@@ -48,7 +49,9 @@ class FindingRecorder:
     def report(self, command: tuple[str, ...], kubernetes: str) -> AuditReport:
         """Return all of it."""
         order = {rule.name: place for place, rule in enumerate(RULES)}
-        findings = sorted(self._findings.values(), key=lambda one: (order[one.rule], one.key))
+        findings = sorted(
+            self._findings.values(), key=lambda finding: (order[finding.rule], finding.key)
+        )
         why = self.partial or "there was nothing to check it on"
         return AuditReport(
             command=command,
@@ -69,11 +72,11 @@ def together(reports: Sequence[AuditReport]) -> AuditReport:
     """
     *_, last = reports
     recorder = FindingRecorder()
-    for one in reports:
-        recorder.add(*one.findings)
-        recorder.notes |= dict.fromkeys(one.notes)
-        recorder.partial = recorder.partial or one.partial
-        for result in one.results:
+    for report in reports:
+        recorder.add(*report.findings)
+        recorder.notes |= dict.fromkeys(report.notes)
+        recorder.partial = recorder.partial or report.partial
+        for result in report.results:
             if result.verdict == "not checked":
                 recorder.unchecked(result.rule.name, result.why)
             else:

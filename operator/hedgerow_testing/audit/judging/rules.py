@@ -180,7 +180,7 @@ def _judged(
     unchecked: Mapping[str, str],
     why: str,
 ) -> RuleResult:
-    count = sum(one.rule == rule.name for one in findings)
+    count = sum(finding.rule == rule.name for finding in findings)
     if count:
         verdict: RuleVerdict = "failed" if rule.fails else "noted"
         return RuleResult(rule, verdict, checked.get(rule.name, ""), "", count)

@@ -44,21 +44,21 @@ class Traffic:
 
     def findings(self) -> Iterator[Finding]:
         """Yield what was found so far, each kind of request about an object once."""
-        for one in self._groups.values():
-            times = f" ({one.count} times)" if one.count > 1 else ""
-            yield replace(one, detail=f"{one.detail}{times}")
+        for group in self._groups.values():
+            times = f" ({group.count} times)" if group.count > 1 else ""
+            yield replace(group, detail=f"{group.detail}{times}")
 
     def _add(
         self, rule: str, request: LoggedRequest, write: LoggedWrite | None, detail: str
     ) -> None:
         about = write.object if write else identified({}, request.key, request.version)
         mark = f"{request.what} {request.subresource}".strip()
-        one = Finding(rule, about, detail, request=request.evidence, mark=mark)
-        known = self._groups.get(one.key)
+        finding = Finding(rule, about, detail, request=request.evidence, mark=mark)
+        known = self._groups.get(finding.key)
         if known:
-            self._groups[one.key] = replace(known, count=known.count + 1)
+            self._groups[finding.key] = replace(known, count=known.count + 1)
         elif len(self._groups) < _MOST_GROUPS:
-            self._groups[one.key] = one
+            self._groups[finding.key] = finding
 
 
 def _refused(request: LoggedRequest) -> str:
@@ -83,10 +83,10 @@ def by_object(
     least: int = 1,
 ) -> Iterator[Finding]:
     """Yield a finding for each object that was changed at least so often when it should not be."""
-    found: dict[str, list[LoggedWrite]] = {}
+    writes_of: dict[str, list[LoggedWrite]] = {}
     for write in writes:
-        found.setdefault(write.object.key, []).append(write)
-    for some in found.values():
+        writes_of.setdefault(write.object.key, []).append(write)
+    for some in writes_of.values():
         first, count = some[0], len(some)
         times = "once" if count == 1 else f"{count} times"
         if count >= least:

@@ -31,15 +31,15 @@ _BEFORE: Final = 60
 
 def schema_at(schema: Mapping[str, Any], field_path: FieldPath) -> Mapping[str, Any]:
     """Return the OpenAPI schema of a place; an empty one allows anything."""
-    found = schema
+    part = schema
     for element in field_path:
         if element.startswith("f:"):
-            properties: Object = found.get("properties") or {}
-            more: Any = properties.get(element[2:], found.get("additionalProperties"))
+            properties: Object = part.get("properties") or {}
+            more: Any = properties.get(element[2:], part.get("additionalProperties"))
         else:
-            more = found.get("items")
-        found = more if is_map(more) else _ANY
-    return found
+            more = part.get("items")
+        part = more if is_map(more) else _ANY
+    return part
 
 
 def is_required(schema: Mapping[str, Any], field_path: FieldPath) -> bool:
@@ -50,12 +50,12 @@ def is_required(schema: Mapping[str, Any], field_path: FieldPath) -> bool:
 
 def others(value: Any, schema: Mapping[str, Any] = _ANY) -> tuple[Any, ...]:
     """Return other values for a field, the most ordinary first; empty if none can be told."""
-    found: list[Any] = []
-    for one in _candidates(value, schema):
-        fits = not identical(one, value) and _is_allowed(one, schema)
-        if fits and not any(identical(one, known) for known in found):
-            found.append(one)
-    return tuple(found[:MOST])
+    offers: list[Any] = []
+    for candidate in _candidates(value, schema):
+        fits = not identical(candidate, value) and _is_allowed(candidate, schema)
+        if fits and not any(identical(candidate, known) for known in offers):
+            offers.append(candidate)
+    return tuple(offers[:MOST])
 
 
 def _candidates(value: Any, schema: Mapping[str, Any]) -> Iterable[Any]:

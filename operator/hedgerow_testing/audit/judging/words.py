@@ -47,7 +47,7 @@ def figures(report: AuditReport) -> str:
 
 def verdicts(report: AuditReport) -> str:
     """Return how many rules have which verdict: `2 failed, 1 noted, 22 passed, 1 not checked`."""
-    counts = ((name, sum(one.verdict == name for one in report.results)) for name in MARKS)
+    counts = ((name, sum(result.verdict == name for result in report.results)) for name in MARKS)
     return ", ".join(f"{count} {name}" for name, count in counts if count)
 
 
@@ -77,7 +77,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
 
 def why(finding: Finding) -> str:
     """Return the causes in words."""
-    return "; ".join(CAUSES[one] for one in finding.causes)
+    return "; ".join(CAUSES[cause] for cause in finding.causes)
 
 
 def values(finding: Finding) -> str:
