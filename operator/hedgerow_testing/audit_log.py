@@ -1,4 +1,4 @@
-"""Audit log: what was asked of an API server, as its own audit log tells it."""
+"""Audit log: the requests to an API server, read from its own audit log."""
 
 from __future__ import annotations
 

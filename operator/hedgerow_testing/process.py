@@ -109,7 +109,7 @@ class OperatorProcess:
 
     @property
     def output(self) -> str:
-        """What it has written since the last start, to stdout and stderr."""
+        """Its output since the last start, to stdout and stderr."""
         return self._text()[self._begins :]
 
     @property

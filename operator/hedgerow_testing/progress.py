@@ -1,4 +1,4 @@
-"""Progress: what a long command is at, on standard error."""
+"""Progress: the present step of a long command, on standard error."""
 
 from __future__ import annotations
 

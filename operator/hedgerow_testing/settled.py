@@ -64,7 +64,7 @@ class Silence:
         return time.monotonic() - self._began
 
     def broken(self) -> list[str]:
-        """Return what was written since it began."""
+        """Return the writes since it began."""
         return shown(self._audit.writes(self._mark, **self._filters))
 
     def kept(self, seconds: float, what: str) -> None:

@@ -68,7 +68,7 @@ class SomebodyElse:
         return self.edit(target, patch)
 
     def release(self, target: Object) -> Object:
-        """Let go of all fields that were applied: what nobody else holds is removed."""
+        """Let go of all applied fields: those that nobody else holds are removed."""
         return self.apply(identity(target))
 
     def delete(self, target: Object) -> None:

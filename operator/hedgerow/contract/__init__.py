@@ -1,8 +1,7 @@
 """Contract: a controller's input, its output, and what it declares about itself.
 
-`controller` comes first: what an author declares. `observed` is what `compose` gets besides the
-resource, `desired` what it returns, `relations` what it has to do with objects that it does not
-own.
+`controller` comes first: what an author declares. `observed` is the second argument of
+`compose`, `desired` its result, `relations` the objects that a controller does not own.
 """
 
 from hedgerow.contract.controller import BuiltIn, Controller, ControllerOptions, Lag, Option

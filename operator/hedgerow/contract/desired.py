@@ -1,4 +1,4 @@
-"""Desired: what `compose` returns, all that is to be there and all that is to be said."""
+"""Desired: the result of `compose`: all children, contributions and Events, and the status."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ KEEP_ALL: Final = (Keep(View, "*"),)
 
         return Desired(KEEP_ALL, status)
 
-It stands for a `Keep` of each observed child, and for a `Contribution` of what we hold of each
-contributable object. What is declared beside it is made as declared: `(*KEEP_ALL, Apply(…))`.
+It stands for a `Keep` of each observed child, and for a `Contribution` of the fields that we hold
+of each contributable object. Children beside it are made as declared: `(*KEEP_ALL, Apply(…))`.
 """
 
 
@@ -118,7 +118,7 @@ Child = Copy | Apply | Create | Keep
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The result of one compose: what is not in it any more is pruned, or given back.
+    """The result of one compose: a child that is not in it is deleted, a contribution given back.
 
     `children` are all owned objects, `contributions` all fields set on others. Other children are
     deleted once these are written, unless `KEEP_ALL` is among them. The status of a built-in

@@ -19,7 +19,7 @@ _NAMES: Final[dict[str, Any]] = {
     for module in (collections.abc, dt, base, validation, contract)
     for name, value in vars(module).items()
 }
-"""What the contract's modules import for their annotations alone."""
+"""The types that the contract's modules import for their annotations alone."""
 _CALLABLE: Final = cast("object", Callable)
 _PLAIN: Final = frozenset({str, dict, bool})
 
@@ -43,7 +43,7 @@ def misfits(value: object, hint: Any, place: str = "") -> Iterator[str]:
 
 
 def _parts(value: Any, hint: Any, place: str) -> Iterator[tuple[object, Any, str]]:
-    """Yield what a value consists of, each with its type and place."""
+    """Yield the parts of a value, each with its type and place."""
     if get_origin(hint) is tuple:
         for number, item in enumerate(value):
             yield item, get_args(hint)[0], f"{place}[{number}]"
@@ -123,7 +123,7 @@ def _words(hint: Any) -> str:
 
 
 def _advice(value: object, hint: Any) -> str:
-    """Return how a value would be right, if it is plain what was meant."""
+    """Return how to write a value, if its author's intention is plain; or nothing."""
     if get_origin(hint) is type and isinstance(value, str):
         return ": write the class, without quotes"
     if get_origin(hint) is tuple:

@@ -1,4 +1,4 @@
-"""Mistakes: what an author declares wrongly, as one line that says how it is right."""
+"""Mistakes: a wrong declaration as one line, which says how to write it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEBUG: Final = "--debug"
 
 
 class RegistrationError(OneLineError, ValueError):
-    """A mistake in what an author declares, and what is right, in one line.
+    """A mistake in a declaration and its correction, in one line.
 
     A program that does not catch it ends with that line, and with where in the author's own files
     it was: the rest of the traceback is hedgerow's. With `--debug`, it is shown as usual.

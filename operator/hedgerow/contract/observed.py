@@ -1,4 +1,4 @@
-"""Observed: what `compose` is given besides the resource."""
+"""Observed: the second argument of `compose`, after the resource."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOCKS_DIFFER: Final = timedelta(minutes=1)
 """How far two clocks may differ before one of them counts as wrong."""
 
 Word = Literal["", "yield", "claim"]
-"""What a resource's `hedgerow.dev/yield` and `hedgerow.dev/claim` say of a field."""
+"""The user's decision on a field, by `hedgerow.dev/yield` and `hedgerow.dev/claim`; mostly none."""
 
 
 def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
@@ -31,7 +31,7 @@ def _any_kind(_kind: type[View]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What `Observed` answers by where it is asked by kind and name; the runtime fills it in.
+    """The data behind the methods of `Observed` that take a kind and name; the runtime fills it in.
 
     In a test of compose alone, nothing was refused, created or said.
     """
@@ -43,7 +43,7 @@ class Answers:
     created: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The uids of created children, by kind and name; see `Observed.created`."""
     word: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
-    """What the user says of a field, by the annotations of the resource."""
+    """Returns the user's decision on a field, by the annotations of the resource."""
     check: Callable[[type[View]], None] = _any_kind
     """Called with each kind that is asked for; it raises an error for one that is never read."""
 
@@ -75,7 +75,7 @@ class Observed:
     behind. It is the same throughout a pass.
     """
     answers: Answers = Answers()
-    """For the runtime; the methods below give what is in it."""
+    """For the runtime; the methods below return its contents."""
 
     @property
     def clocks_differ(self) -> bool:
@@ -93,11 +93,11 @@ class Observed:
         return server if server is not None and self.clocks_differ else self.now
 
     def by_cluster_time(self) -> Observed:
-        """Return the same with `cluster_time` as `now`: for what lasts from one pass to others."""
+        """Return a copy with `cluster_time` as `now`, for times that later passes read."""
         return replace(self, now=self.cluster_time) if self.clocks_differ else self
 
     def word(self, kind: type[View], name: str, *path: str) -> Word:
-        """Return what the resource's annotations say of a field of an object.
+        """Return the user's decision on a field of an object, by the resource's annotations.
 
         `claim` also means that the namespace allows claims: a field in `Desired.contributions` that
         somebody else holds is then taken by force, unless the contribution waits.
@@ -116,7 +116,7 @@ class Observed:
     def is_refused(self, kind: type[View], name: str) -> bool:
         """Return whether the server refused the last write to a child or a contributable object.
 
-        What is observed of it is then about an earlier declaration, not about the present one.
+        The observed object then shows an earlier declaration, not the present one.
         """
         return (kind.api.kind, name) in self.answers.refused
 

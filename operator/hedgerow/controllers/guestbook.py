@@ -77,7 +77,7 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
 
 
 def unspecified(book: Guestbook, pods: Iterable[Pod]) -> Desired:
-    """Return what follows from a Guestbook without a spec: nothing is made, nothing is removed."""
+    """Return that nothing is made or removed for a Guestbook without a spec, and its status."""
     name = book.metadata.name
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, pods))
     conditions = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")

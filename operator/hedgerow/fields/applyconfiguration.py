@@ -1,4 +1,4 @@
-"""Apply configurations: what a manager sent before, and what to send to declare more."""
+"""Apply configurations: a manager's last apply, and the next one that declares more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def extract(live: Mapping[str, Any], manager: str, subresource: str = "") -> Object | None:
-    """Return what a manager's last apply declared, in the live spelling; None without an entry.
+    """Return a manager's last applied configuration, in the live spelling; None without an entry.
 
     Applying it again changes no value. Applying it without a part gives up that part. Fields that
     were declared empty or zero, and that the server omits, are not in it: they are given up too.
@@ -47,7 +47,7 @@ def extract(live: Mapping[str, Any], manager: str, subresource: str = "") -> Obj
 
 
 def item(live: Any, element: str, tree: Tree) -> Any:
-    """Return what `tree` declares of one live list item, including its keys."""
+    """Return the fields of one live list item that `tree` declares, including its keys."""
     parsed = parse(element)
     if parsed.kind != "k":
         return live

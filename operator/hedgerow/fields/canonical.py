@@ -1,4 +1,4 @@
-"""Canonical: the API server's spelling of quantities and times, and what its defaults change."""
+"""Canonical: the API server's spelling of quantities and times, and the effect of its defaults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "resourceFieldRef": {"divisor": "0"},
     "serviceAccountToken": {"expirationSeconds": 3600},
 }
-"""What the server adds inside the atomic fields of a PodSpec; no other kind of default is owned."""
+"""Defaults that the server adds inside atomic fields of a PodSpec; no other default is owned."""
 _NEVER_ZERO: Final = frozenset({
     "failureThreshold", "healthCheckNodePort", "hostPort", "nodePort", "periodSeconds",
     "successThreshold", "targetPort", "timeoutSeconds",
@@ -115,7 +115,7 @@ def _is_stored(want: Any, live: Any) -> bool:
 
 
 def is_completed(want: Any, live: Any, field_path: Sequence[str]) -> bool:
-    """Return whether `live` is a declared value of a built-in kind, with what that leaves unsaid.
+    """Return whether `live` is a declared value of a built-in kind, completed by defaults.
 
     An empty text, list or map says nothing, as if it were absent: the server leaves it out, or
     fills in its default. So does 0 where that is no value. A list item with an empty key becomes

@@ -130,7 +130,7 @@ def holders(live: View, *path: str) -> tuple[Holder, ...]:
 
 
 def held_items(live: View, *path: str) -> Iterator[tuple[Holder, View, frozenset[str]]]:
-    """Yield who holds what of each item of a list that is merged by keys.
+    """Yield the holders of each item of a list that is merged by keys, with their fields.
 
     An item is given by its keys (of a Service's ports: `port` and `protocol`), with the names of
     the fields that the holder has in it.

@@ -71,7 +71,7 @@ _Place = tuple[Any, str] | None
 
 
 class Leaf(Struct, frozen=True):
-    """A place where the live object is not what we declare.
+    """A place where the live object differs from our declaration.
 
     lost: not in our entry, or no longer. changed: in our entry, with another value. surplus: in our
     entry, but no longer declared. order: our list items are not in our order. `field_path` are
@@ -106,7 +106,7 @@ class Walk:
         mine: Tree | None,
         others: Entries,
     ) -> None:
-        """Walk a granular map: first what is declared, then what else our entry holds."""
+        """Walk a granular map: first the declared fields, then the others of our entry."""
         for name, value in want.items():
             element = "f:" + name
             own = None if mine is None else mine.get(element)
@@ -240,7 +240,7 @@ def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, l
 
 
 def _members(tree: Tree, live: Any) -> Iterator[tuple[str, Tree, Any]]:
-    """Yield each element of a tree with what is below it, and the value that is there."""
+    """Yield each element of a tree with the subtree below it, and the live value."""
     items: list[Any] = live if is_list(live) else []
     fields: Object = live if is_map(live) else {}
     where = Positions(items)
@@ -272,7 +272,7 @@ _METADATA_IDENTITY: Final = frozenset({
 
 
 class Verdict(Struct, frozen=True):
-    """What an unforced apply would find.
+    """The result of judging an object, before an unforced apply.
 
     `owned`: we have an entry. `tracked`: some manager has one. `version_ok`: entry, declaration and
     live object have the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
@@ -352,7 +352,7 @@ def _names(holders: Iterable[Holder]) -> list[tuple[str, str, str]]:
 
 
 def _body(want: Object) -> Object:
-    """Return `want` without its identity and what only the server sets: nobody ever owns these."""
+    """Return `want` without its identity and the server's own fields: nobody ever owns these."""
     metadata: Any = want.get("metadata") or {}
     kept = {name: value for name, value in metadata.items() if name not in _METADATA_IDENTITY}
     body = {name: value for name, value in want.items() if name not in _IDENTITY}
@@ -386,7 +386,7 @@ def items_of_unknown_owner(want: Object, live: Object) -> tuple[Leaf, ...]:
 def _items(
     above: tuple[str, ...], want: Any, tree: Tree, others: Entries
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the places of such items; `want` is what is declared at the place `above`."""
+    """Yield the places of such items; `want` is the declaration at the place `above`."""
     declared = _declared(want, tree)
     for element, below in tree.items():
         field_path = (*above, element)
@@ -400,7 +400,7 @@ def _items(
 
 
 def _declared(want: Any, tree: Tree) -> dict[str, Any]:
-    """Return what is declared at a place, by element."""
+    """Return the declared values at a place, by element."""
     if is_map(want):
         return {"f:" + name: value for name, value in want.items()}
     if is_list(want):

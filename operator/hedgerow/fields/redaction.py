@@ -47,7 +47,7 @@ def is_private(kind: str, field_path: Sequence[str]) -> bool:
 
 
 def concealed(live: Object, conceal: Callable[[Any], Any]) -> Object:
-    """Return an object with each private value replaced by what `conceal` returns for it."""
+    """Return an object with each private value replaced by the result of `conceal`."""
     if not is_secret(str(live.get("kind", ""))):
         return live
     shown = dict(live)

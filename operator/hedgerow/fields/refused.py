@@ -1,4 +1,4 @@
-"""Refused fields: which of what is declared the server refuses, and the rest without them."""
+"""Refused fields: the declared fields that the server refuses, and the declaration without them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPELLED: Final = {
 LONGEST_CAUSE: Final = 1024
 _NAMES: Final = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*+")
 _NOT_DECLARED: Final = ("apiVersion", "kind", "metadata", "status")
-"""What marks a child as ours is in the metadata, and the status is written by others."""
+"""The label and owner reference of our children are in the metadata; others write the status."""
 
 
 def followed(causes: Iterable[str]) -> Iterator[str]:
@@ -38,7 +38,7 @@ def followed(causes: Iterable[str]) -> Iterator[str]:
 def refused_places(want: Object, causes: Iterable[str]) -> tuple[Place, ...]:
     """Return the declared fields that the causes of a refusal name, such as `spec.ports[1].name`.
 
-    A list is one field: the server counts the items of the whole object, not of what is declared.
+    A list is one field: the server counts the items of the whole object, not the declared ones.
     """
     asked = (cause for cause in followed(causes) if len(cause) <= LONGEST_CAUSE)
     places = (_declared(want, cause) for cause in asked)
@@ -58,9 +58,9 @@ def _declared(want: Object, cause: str) -> Place:
 
 
 def as_held(want: Object, live: Object, manager: str, places: Iterable[Place]) -> Object:
-    """Return `want` with what `manager` holds at these places, instead of what is declared there.
+    """Return `want` with the live values that `manager` holds at these places, instead of its own.
 
-    What it holds is as it is live: to leave it out would give it up.
+    To leave these out would give them up.
     """
     held = extract(live, manager) or {}
     for place in places:

@@ -43,7 +43,7 @@ def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
 
 
 def union(tree: Tree, other: Tree) -> Tree:
-    """Return the tree that holds what either of two whole trees holds."""
+    """Return the union of two whole trees."""
     both = {element: _joined(tree[element], other[element]) for element in tree if element in other}
     return {**tree, **other, **both}
 

@@ -55,7 +55,7 @@ KEYS: Final = {
 _CAUSE: Final = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*|\[[0-9]{1,6}\])*+")
 _STEP: Final = re.compile(r"[\w-]+")
 _NOT_DECLARED: Final = ("metadata", "status")
-"""What marks a child as ours is in the metadata, and the status is written by others."""
+"""The label and owner reference of our children are in the metadata; others write the status."""
 
 
 def in_the_way(

@@ -81,7 +81,7 @@ ContestedLeaves = tuple[tuple["ContestedField", "Leaf"], ...]
 
 
 class Plan(Struct, frozen=True):
-    """All writes that are needed now, and what planning found.
+    """All writes that are needed now, and the conflicts, problems and verdicts of planning.
 
     `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
     each policy entry that matches no existing field, and `ignored` for each policy entry that has
@@ -211,9 +211,9 @@ class ChildPlanner:
         return self._write(write, contested_leaves, rest)
 
     def _rest(self, write: Write, want: Object, live: Object) -> Write | None:
-        """Return the write of what is not refused, while the whole of it has to wait; or None.
+        """Return the write without the refused fields, while the whole write has to wait; or None.
 
-        The refused fields stay as they are, and what has nothing to do with them does not wait.
+        The refused fields stay as they are, and the other fields do not wait for them.
         """
         plan_input, target = self.plan_input, self._rest_target
         if target is None or not self.entry.waits(write, plan_input.now):
@@ -230,7 +230,7 @@ class ChildPlanner:
 
     @cached_property
     def _rest_target(self) -> ChildId | None:
-        """The target of what is not refused of this child; None if nothing is refused."""
+        """The ledger's target for this child without its refused fields; None if none are."""
         if not self.entry.blocked:
             return None
         places = ", ".join(".".join(place) for place in self.entry.blocked)
@@ -374,7 +374,7 @@ class ChildPlanner:
 
     @property
     def _may_be_new(self) -> bool:
-        """Whether what is declared may be new: then it is applied as it is.
+        """Whether the declaration may be new: then it is applied as it is.
 
         After a restart there is no entry: only what the status is about tells.
         """
@@ -426,7 +426,7 @@ class ContributionPlanner(ChildPlanner):
 
     @cached_property
     def _declared(self) -> str:
-        # What waits no longer is to be judged anew, although nothing else has changed.
+        # Judge again once a contribution waits no longer, although nothing else has changed.
         return checksum(self.fields, self._waits) if self._waits else checksum(self.fields)
 
     @property
@@ -601,7 +601,7 @@ def _surplus(
     kinds: Mapping[str, type[View]],
     shared: Mapping[str, tuple[str, ...]],
 ) -> tuple[list[Write | Deletion], tuple[Problem, ...]]:
-    """Return what is done about children that are not declared, and what cannot be done."""
+    """Return the steps that remove undeclared children, and the problems of those that stay."""
     manager = plan_input.field_manager
     steps: list[Write | Deletion] = []
     problems: list[Problem] = []

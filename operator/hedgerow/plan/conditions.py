@@ -133,7 +133,7 @@ def conclude(
 
 
 def by_admission(changes: Sequence[str]) -> str:
-    """Return the message about what was changed of what we applied; empty without changes."""
+    """Return the message about applied fields that admission changed; empty without changes."""
     if not changes:
         return ""
     who = "mutating admission, or by the API server itself"

@@ -1,4 +1,4 @@
-"""Declaration: what compose returned, checked.
+"""Declaration: the result of compose, checked.
 
 The text of an error names kinds, names and paths, and never a value, which may be secret.
 """
@@ -39,7 +39,7 @@ LONGEST_PATH: Final = 16
 
 
 class ComposeError(Exception):
-    """Nothing can be done with what compose returned; the text is one sentence that says why."""
+    """The result of compose is of no use; the text is one sentence that says why."""
 
 
 class DeclarationError(ComposeError):
@@ -57,7 +57,7 @@ def check_read(kind: type[View], controller: Controller[Any]) -> None:
 
 
 def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> Desired:
-    """Return what compose returned; raises DeclarationError for what it must not return.
+    """Return the result of compose; raises DeclarationError if any part of it is not allowed.
 
     Each part is of the type that `contract.desired` gives it, and fields are JSON. The names of
     children are those that the admission policy lets the operator write.
@@ -82,10 +82,10 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
 
 
 def expanded(desired: Desired, controller: Controller[Any], observed: Observed) -> Desired:
-    """Return a declaration with what `KEEP_ALL` stands for in its place.
+    """Return a declaration with `KEEP_ALL` replaced by the children and contributions it means.
 
-    That is nothing for an object that is declared beside it. Of the fields that we hold of a
-    contributable object, it is those that the controller may contribute.
+    Those declared beside it stay as declared. Of the fields that we hold of a contributable object,
+    only those are contributed that the controller may contribute.
     """
     if not any(child in KEEP_ALL for child in desired.children):
         return desired
@@ -168,7 +168,7 @@ def _named_target(part: Child | Contribution) -> tuple[str, str]:
 
 
 def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
-    """Return what is wrong with a declared child, as text after its name; or nothing."""
+    """Return the mistake of a declared child, as text after its name; or nothing."""
     kind = child.kind.api.kind
     if child.kind not in controller.owns:
         is_other = any(owned.api == child.kind.api for owned in controller.owns)
@@ -198,7 +198,7 @@ def _wrong_identity(declared: Object) -> str:
 
 
 def _wrong_fields(declared: Object) -> str:
-    """Return what of a declaration cannot be sent, as text after its name; or nothing."""
+    """Return the part of a declaration that cannot be sent, as text after its name; or nothing."""
     if misfit := _unlike_json(declared, 0):
         what, path = misfit
         return f" with {what} at {path.removeprefix('.') or 'the top'}: {_JSON}"
@@ -213,7 +213,7 @@ def _wrong_fields(declared: Object) -> str:
 
 
 def _unlike_json(value: object, depth: int) -> tuple[str, str] | None:
-    """Return what JSON does not have and its path, or None.
+    """Return the first value that is no JSON, as words, and its path; or None.
 
     The server would refuse it, or store another value, which is then written at each pass.
     """

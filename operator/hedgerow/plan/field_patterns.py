@@ -92,7 +92,7 @@ def _stands(token: str, is_last: bool) -> bool:
 
 
 def _hint(rest: str) -> str:
-    """Return what to write instead of what breaks a path; empty if that is not known."""
+    """Return the text to write instead of the part that breaks a path; empty if unknown."""
     if _INDEX.match(rest):
         return _BY_KEY
     token = _TOKEN.match(rest)

@@ -1,4 +1,4 @@
-"""Input: what a plan is made from: the live children, the policy, the ledger."""
+"""Input: all that a plan is made from: the live children, the policy, the ledger."""
 
 from __future__ import annotations
 
@@ -69,25 +69,25 @@ class PlanInput(Struct, frozen=True, dict=True):
 
     @cached_property
     def policy(self) -> str:
-        """A digest of the field policy, to remember: what is compiled of it takes much memory."""
+        """A digest of the field policy, for the ledger: the compiled policy takes much memory."""
         words = (self.field_policy.yields, self.field_policy.claims)
         texts = [[entry.text for entry in entries] for entries in words]
         return digest(*texts) if any(texts) else ""
 
     def content(self, target: ChildId) -> str:
-        """Return what stands for all that a verdict on a target depends on, but for what is wanted.
+        """Return a key for the live content and the field policy, on which a verdict depends.
 
         It is empty if the target is missing, or is to be judged each time.
         """
         return self.content_of(self.content_versions.get(target, 0))
 
     def content_of(self, number: int) -> str:
-        """Return what stands for the content with this number; see `content_versions`."""
+        """Return the key for the content with this number; see `content_versions`."""
         return f"{number} {self.policy}" if number else ""
 
     @cached_property
     def admitted(self) -> Mapping[ChildId, str]:
-        """What admission made of the children, as far as the owner says it; see `LedgerEntry`."""
+        """The digests of children as admission changed them, from the status; see `LedgerEntry`."""
         said = ((child.object.partition("/"), child.digest) for child in self.before.admitted or ())
         digests = {ChildId(kind, name): made for (kind, _, name), made in said}
         return {child: made for child, made in digests.items() if not is_secret(child.kind)}

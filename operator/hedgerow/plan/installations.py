@@ -80,8 +80,8 @@ def doubly_reported(live: Object, program: str = PROGRAM) -> str:
 def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[Installation, ...]:
     """Return the program's installations whose controller holds a part of a status, sorted.
 
-    What another program writes there is contested as anybody's: a name alone does not tell what a
-    field manager does.
+    Fields of another program are contested as anybody's: its name alone does not show whether a
+    field manager reports on resources.
     """
     # Asked several times in each pass, so only the entries that matter are read.
     known: list[dict[str, str]] = metadata(live).get("managedFields") or []

@@ -1,4 +1,4 @@
-"""Ledger: what is known of each target of one resource: what was tried, and how it ended.
+"""Ledger: the last attempt at each target of one resource, and how it ended.
 
 A target is a child, an object that fields are set of, the resource's status, or an Event. Of each
 there is one entry. It says for which *pair* an outcome holds: a digest of what is intended, and the
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Deletion, Write
 
 FIRST_WAIT = 1.0
-"""Seconds before what was refused, or undone twice, is tried again; they double each time."""
+"""Seconds before a refused write, or one undone twice, is tried again; they double each time."""
 LONGEST_WAIT = 300.0
 """Seconds: the longest wait, and the longest Retry-After that is respected."""
 RECHECK_NAME = timedelta(seconds=30)
@@ -55,14 +55,14 @@ MOST_UNTOLD = 64
 WITHOUT: Final = " without "
 """In the name of the target that the rest of a child is, while fields of it are refused."""
 NOT_SETTLING: Final = "NotSettling"
-"""The reason of a condition: what is written is undone each time."""
+"""The reason of a condition: each write is undone by somebody."""
 
 
 _NOTHING: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class EntryState(Enum):
-    """How the last try to reach what is intended ended."""
+    """How the last attempt to reach the intended state ended."""
 
     NEW = "nothing was tried"
     SETTLED = "the server took it"
@@ -73,7 +73,7 @@ class EntryState(Enum):
 
 
 class LedgerEntry(Struct, frozen=True):
-    """What is known of one target.
+    """The last attempt at one target.
 
     `intent` and `content` are the pair that the `state` is about; the content is empty if it is to
     be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `blocked`: the fields for
@@ -158,7 +158,7 @@ class LedgerEntry(Struct, frozen=True):
         )
 
     def hindrance(self, step: Write | Deletion) -> Problem | None:
-        """Return what is wrong with a request that was refused or has to wait; None if nothing."""
+        """Return the problem of a request that was refused or has to wait; else None."""
         if self.state is EntryState.REFUSED:
             return self.problem
         if self._is_full:
@@ -201,7 +201,7 @@ class Ledger:
         return len(self.entries) + len(self._told)
 
     def entry(self, target: ChildId) -> LedgerEntry:
-        """Return what is known of a target."""
+        """Return the entry of a target."""
         return self.entries.get(target, NO_ENTRY)
 
     def in_state(self, state: EntryState) -> tuple[ChildId, ...]:
@@ -218,7 +218,7 @@ class Ledger:
         return self.entry(step.id).waits(step, now)
 
     def problem(self, step: Write | Deletion, now: datetime) -> Problem | None:
-        """Return what is wrong with a planned request that is not made; None if nothing is."""
+        """Return the problem of a planned request that is not made; None if there is none."""
         entry = self.entry(step.id)
         if entry.is_deleted(step.intent_digest, step.content):
             return None
@@ -237,7 +237,7 @@ class Ledger:
         return min((max(wait, least) for wait in waits), default=None)
 
     def learn(self, judged: Mapping[ChildId, LedgerEntry], there: Collection[ChildId]) -> None:
-        """Take in what planning found, and forget targets that are neither there nor declared."""
+        """Store the verdicts of a plan, and forget targets that neither exist nor are declared."""
         kept = {
             target: entry
             for target, entry in self.entries.items()
@@ -351,7 +351,7 @@ class Ledger:
         return entry
 
     def carry(self, target: ChildId, content: str) -> None:
-        """Note that what is there was changed by ourselves: a refusal holds for that as well."""
+        """Note that our own write changed the content: a refusal holds for the new content too."""
         entry = self.entry(target)
         if entry.state is EntryState.REFUSED and content:
             self.entries[target] = replace(entry, content=content)
@@ -380,7 +380,7 @@ class Ledger:
         self._told.pop(event, None)
 
     def renew(self, *, generation: bool) -> None:
-        """Write again what was undone too often: a user has changed the resource.
+        """Retry writes that were undone too often: a user has changed the resource.
 
         What was refused, or is a taken name, still waits for its time. `generation`: the user has
         changed the spec, and not only what it yields and claims.

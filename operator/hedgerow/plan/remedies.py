@@ -70,7 +70,7 @@ def remedies(
     program: str = PROGRAM,
     command: str = "",
 ) -> tuple[Remedy, ...]:
-    """Return what settles a contested field of a child of `owner`, or of the owner's own status.
+    """Return the remedies for a contested field of a child of `owner`, or of its own status.
 
     `annotations` are the owner's; the commands keep what they already yield and claim. They are
     those of the `program` that manages it, which is called by `command`.
@@ -230,7 +230,7 @@ def _annotate(
         return
     terms = [f"{field.object}: {field.path.removeprefix('.')}" for field in added]
     text = "; ".join(filter(None, (*written, *terms)))
-    # What is not printable would be escaped, and mean something else where it is pasted.
+    # An escaped character would mean something else where the command is pasted.
     if not text.isprintable():
         return
     if all(map(_effect_of(word, {**annotations, word: text}), fields)):

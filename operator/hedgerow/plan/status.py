@@ -39,10 +39,10 @@ _TIME: Final = "f:lastTransitionTime"
 
 
 class StatusReport(Struct, frozen=True):
-    """What a resource is to say: the write that says it, and all contested fields.
+    """The status or annotation to write, if any, and all contested fields.
 
-    The write is None if nothing is to be said anew, or if it cannot be said. `is_news`: the
-    resource does not say it yet. `listed` are the contested fields that it lists. `entry` is that
+    The write is None if the live one is the same, or if it cannot be written. `is_news`: the live
+    one differs. `listed` are the contested fields that it lists. `entry` is that
     of a status that says all.
     """
 
@@ -54,9 +54,9 @@ class StatusReport(Struct, frozen=True):
 
 
 def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
-    """Return how to read what a resource of a controller says: its status, or its annotation.
+    """Return the function that reads a resource's own report: its status, or its annotation.
 
-    What of it cannot be read is as if it were absent. A Namespace says nothing.
+    Unreadable fields count as absent. A Namespace has no report.
     """
     if controller.is_custom:
         return said
@@ -81,8 +81,8 @@ class _Reporting(Model):
 def read(model: type[M], live: Object) -> M:
     """Return a resource as its model; raises ValidationError, but not because of the status.
 
-    Only what cannot be read of the status is left out: a field, or a single condition or contested
-    field. The rest may be the only record.
+    Only the unreadable parts of the status are left out: a field, or a single condition or
+    contested field. The rest may be the only record.
     """
     try:
         return model.model_validate(live)
@@ -191,9 +191,9 @@ def report(
 
 
 def _admitted(plan: Plan) -> tuple[AdmittedChild, ...]:
-    """Return what admission made of children, as far as anybody who reads the status may know it.
+    """Return digests of children as admission changed them, for the status; none of a Secret.
 
-    Whoever knows a digest of a Secret can try what is in it.
+    Whoever knows a digest of a Secret can guess its contents.
     """
     digests = {
         f"{target.kind}/{target.name}": entry.admitted
@@ -241,7 +241,7 @@ def annotation_report(
     rewritten: str = "",
     contributions: Contributions | None = None,
 ) -> StatusReport:
-    """Return what a built-in resource is to say in its annotation.
+    """Return the annotation to write on a built-in resource.
 
     Like a status it lists the fields first that are listed already. The annotation is written
     together with the `contributions` to the resource: both are one apply. Without them it stays,

@@ -1,4 +1,4 @@
-"""Status annotation: what a built-in resource says of itself, where a custom one has a status.
+"""Status annotation: on a built-in resource, the counterpart of a custom resource's status.
 
 It is one annotation with compact JSON: the conditions that are not usual, and the contested fields.
 It is there only while there is something to say. Like a status it is also the memory that survives
@@ -32,10 +32,10 @@ _PLACE: Final = ("f:metadata", "f:annotations", f"f:{STATUS_ANNOTATION}")
 
 
 def said(live: Object) -> Status:
-    """Return what the annotation says; an empty status if there is none, or if it is unreadable.
+    """Return the annotation as a status; an empty one if it is absent or unreadable.
 
     Whoever may write the object may write anything there, and it is read several times in a pass:
-    what cannot be ours is not looked at.
+    a text that cannot be ours is not parsed.
     """
     text = annotation(live, STATUS_ANNOTATION)
     if not text or len(text) > LONGEST:

@@ -1,4 +1,4 @@
-"""Stubs: what is kept of an object that is not let into the caches, and what its resource says."""
+"""Stubs: the short form of an object that is too large to cache, and its resource's problem."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ StubRole = Literal["resource", "child", "other"]
 
 
 class Excess(Struct, frozen=True):
-    """Why an object is not let into the caches: it has `number` of what may be `most`.
+    """Why an object is not cached: the `number` that it has, where `most` is the limit.
 
-    `of` says of what: the bytes of its JSON, the values in it, or the bytes of all cached objects,
-    of which it has `number`.
+    `of` says what is counted: the bytes of its JSON, the values in it, or the bytes of all cached
+    objects, of which it has `number`.
     """
 
     number: int
@@ -85,7 +85,7 @@ def _values(obj: Object) -> int:
 
 
 def stub(obj: Object, excess: Excess, manager: str, concerns: Iterable[Key] = ()) -> Object:
-    """Return what is cached of an object: its identity, its owner, and our status.
+    """Return the stub of an object: its identity, its owner, and our status.
 
     `manager` is our field manager, without whose status a start might be made twice. `concerns` are
     the keys of the resources that the object concerns, which nothing that is kept may tell.
@@ -133,7 +133,7 @@ def concerned_by(stub: Mapping[str, Any]) -> tuple[Key, ...]:
 
 
 def problem(ref: ObjectRef, excess: Excess, role: StubRole = "resource") -> Problem:
-    """Return what a resource says of a stub: of itself, of a child, or of another object."""
+    """Return the problem that a resource reports of a stub: itself, a child, or another object."""
     until = f"Until then hedgerow writes nothing for {'it' if role == 'resource' else 'this one'}"
     if excess.of == "sum":
         said = (

@@ -121,7 +121,7 @@ def judge_admitted(want: Object, live: Object, field_manager: str, admitted: str
 
 
 def rewritten(want: Object, verdict: Verdict) -> tuple[Leaf, ...]:
-    """Return the leaves that admission rewrote in what we applied.
+    """Return the applied leaves that admission rewrote.
 
     What the server only added to is not among them, nor what it sets where nothing is said.
     """
@@ -137,7 +137,7 @@ def rewritten(want: Object, verdict: Verdict) -> tuple[Leaf, ...]:
 
 
 def content(obj: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return an object without its status and without what changes along with the status."""
+    """Return an object without its status and the metadata that changes along with the status."""
     meta = metadata(obj)
     entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
     return (
@@ -208,7 +208,7 @@ class Write(Struct, frozen=True):
 def release(
     api: ApiResource, live: Object, manager: str, remains: Mapping[str, Any] = _NOTHING
 ) -> Write | None:
-    """Return the apply that gives back what `manager` holds of an object, or None.
+    """Return the apply that gives back the fields that `manager` holds of an object, or None.
 
     It names the object and its observed uid, and declares only the fields that remain; of these it
     leaves out what others hold with another value.
@@ -285,12 +285,12 @@ class Deletion(Struct, frozen=True):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What others keep, as of a write: nothing."""
+        """The fields that are left out of a write; of a deletion none."""
         return ()
 
     @property
     def content(self) -> str:
-        """What stands for the content that is there: it may have changed, but not its uid."""
+        """The key of the content in the ledger: the uid, since all else may have changed."""
         return self.ref.uid
 
     @property

@@ -118,7 +118,7 @@ class PolicyEntry(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FieldPolicy:
-    """What a resource's annotations say about its children's fields; a field in both is yielded."""
+    """The `yield` and `claim` entries of a resource's annotations; a field in both is yielded."""
 
     yields: tuple[PolicyEntry, ...] = ()
     claims: tuple[PolicyEntry, ...] = ()

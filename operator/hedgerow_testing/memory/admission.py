@@ -1,4 +1,4 @@
-"""Admission: what happens to an object between the merge and the store: defaults and refusals."""
+"""Admission: the steps between the merge and the store: defaults and refusals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def updated(kind: ServedKind, live: Object, body: Object, subresource: str) -> O
 
 
 def patched(live: Any, patch: Any) -> Any:
-    """Return what a JSON merge patch makes of a value (RFC 7386)."""
+    """Return a value after a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     merged: Object = {**live} if isinstance(live, dict) else {}
@@ -105,7 +105,7 @@ def bare(live: Object) -> Object:
 
 
 def _kept(kind: ServedKind, old: Object, new: Object, subresource: str) -> Object:
-    """Take what this endpoint does not write from the old object."""
+    """Keep the fields of the old object that this endpoint does not write."""
     new = copy.deepcopy(new)
     if subresource == "status":
         for path in kind.status_keeps:

@@ -122,7 +122,7 @@ class MemoryCluster(ObjectApi):
     async def dry_run_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> ApplyResult:
-        """Return what a POST would make."""
+        """Return the object that a POST would create."""
         name = body["metadata"]["name"]
         sent = Sent("create", api, namespace, name, body, manager, dry_run=True)
         return ApplyResult(
@@ -132,7 +132,7 @@ class MemoryCluster(ObjectApi):
     async def dry_run_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
     ) -> ApplyResult:
-        """Return what a JSON merge patch would make."""
+        """Return the object after a JSON merge patch."""
         target = _target(api, name, namespace)
         sent = Sent("patch", api, namespace, name, patch, manager, dry_run=True)
         live = await self._ask(sent, lambda: self.model.fork().merge(target, patch, manager))

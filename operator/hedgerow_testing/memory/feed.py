@@ -26,7 +26,7 @@ class Feed:
         self._shown: dict[Key, Object] = {}
 
     def relist(self) -> Snapshot:
-        """Return what there is, and go on from there."""
+        """Return a list of all objects, and go on from its version."""
         api = self._source.api
         listing = self._server.list(api.group, api.kind, self._source.namespace)
         items = [item for item in listing.items if self._selects(item)]
@@ -59,7 +59,7 @@ class Feed:
             return Changed(kind, self._source.reduce(event.object), event.version)
         if before is None:
             return None
-        # What the selector selects no more is told as deleted: its last form, at the new version.
+        # An object that the selector selects no more is deleted: its last form, at the new version.
         last = copy.deepcopy(self._shown.pop(key))
         last["metadata"]["resourceVersion"] = event.version
         return Changed("DELETED", self._source.reduce(last), event.version)

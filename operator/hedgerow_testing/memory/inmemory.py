@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _EPOCH = 1_767_225_600
 """2026-01-01T00:00:00Z: when every cluster in memory begins."""
 _COLLECTED = 1.0
-"""Seconds until what has lost its owners goes too."""
+"""Seconds until an object without owners is deleted."""
 
 
 async def any_claims(_namespace: str) -> Permission:
@@ -265,7 +265,7 @@ class InMemory:
         return MemoryApi(self.server, self.audit, user, self._on_change)
 
     def _on_change(self) -> None:
-        """Have the watches look, and what has lost its owners deleted a moment later."""
+        """Let the watches look, and delete objects without owners a moment later."""
         for cluster in self._clusters:
             cluster.wake()
         self._loop.call_later(_COLLECTED, self._collect)

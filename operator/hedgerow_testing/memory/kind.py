@@ -1,4 +1,4 @@
-"""Kind: what the model knows of one kind: schema, defaults, validation and subresources."""
+"""Kind: one kind of the model: schema, defaults, validation and subresources."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def operator(
     door: Door | None = None,
     server_time: Callable[[], datetime | None] | None = None,
 ) -> ControllerRunner:
-    """Return what runs a controller on the cluster in memory, as a process would make it."""
+    """Return the runner of a controller on the cluster in memory, as a process would make it."""
     installation = installation or Installation()
     planner = ResourcePlanner(
         controller=controller,
@@ -56,7 +56,7 @@ def operator(
 
 
 class Life:
-    """One life of a controller: its watches tell and its passes are made when it is told to.
+    """One life of a controller: a test delivers each watch event and asks for each pass.
 
     It begins with caches that are filled. `how` is as `operator` takes it.
     """
@@ -70,9 +70,9 @@ class Life:
         **how: Any,
     ) -> None:
         self.meters = Meters()
-        """What it measures."""
+        """Its metrics."""
         self.runner = operator(cluster, controller, clock, permission, meters=self.meters, **how)
-        """What runs it."""
+        """The runner of its controller."""
         self._clock = clock
         self._feeds = [
             (source, Feed(cluster.model, source)) for source in self.runner.watches.sources
@@ -93,7 +93,7 @@ class Life:
             pass
         self._fill()
 
-    # --- what it is told
+    # --- its input
 
     def deliver(self, most: int = 10_000, kind: str = "") -> int:
         """Let the watches tell at most so many events, of one kind or all; return how many."""
@@ -127,7 +127,7 @@ class Life:
         for key in keys:
             self.runner.queue.add(key)
 
-    # --- what it does
+    # --- its passes
 
     async def work(self) -> int:
         """Make a pass over every resource that is due; return how many were made.

@@ -191,7 +191,7 @@ _SOURCES: Final = ("emptyDir", "secret", "configMap")
 
 
 def wrong(spec: Object) -> dict[str, str]:
-    """Return what the server would refuse of a pod template's spec, as far as it is modelled.
+    """Return the causes for which the server would refuse a pod template's spec, as modelled.
 
     The fields and messages are those of its causes (seen on 1.37 and 1.35).
     """

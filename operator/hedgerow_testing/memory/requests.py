@@ -1,4 +1,4 @@
-"""Requests: what is asked of the cluster in memory, recorded as an API server's audit log would."""
+"""Requests: the requests to the cluster in memory, recorded as an API server's audit log would."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow_testing.memory.server import Server
 
 _VERBS = {"apply": "patch", "read": "get"}
-"""What the API server calls what `Sent` names otherwise."""
+"""The API server's names for the verbs of `Sent`."""
 _CREATED, _OK, _UNANSWERED = 201, 200, 0
 
 

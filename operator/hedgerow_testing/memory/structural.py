@@ -60,7 +60,7 @@ def scalar(schema: Object) -> Scalar:
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what the schema forbids, as paths and messages; CEL rules are not evaluated."""
+    """Yield the violations of a schema, as paths and messages; CEL rules are not evaluated."""
     if value is None:
         return  # where it is not a value, the server has left it out
     if text := _wrong_value(schema, value):
@@ -112,7 +112,7 @@ def _wrong_map(schema: Object, fields: Object, path: str) -> Iterator[tuple[str,
 
 
 def _wrong_value(schema: Object, value: Any) -> str:
-    """Return what is wrong with a value by itself; or nothing."""
+    """Return the mistake of a value by itself; or nothing."""
     if not _is_of_type(schema, value):
         return f"Invalid value: must be of type {schema.get('type', 'integer or string')}"
     if "enum" in schema and value not in schema["enum"]:
@@ -173,7 +173,7 @@ def _is_within(schema: Object, value: float) -> bool:
 
 @lru_cache(maxsize=256)
 def _re2(pattern: str) -> SchemaValidator:
-    """Return what a text is held to: as in Go, `$` is the end, and not before a last newline."""
+    """Return the validator of a pattern: as in Go, `$` is the end, and not before a last newline."""
     return SchemaValidator(core_schema.str_schema(pattern=pattern))
 
 

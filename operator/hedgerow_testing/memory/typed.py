@@ -31,7 +31,7 @@ PathSet = frozenset[Path]
 
 
 class Absent:
-    """What is not there, as opposed to null."""
+    """An absent value, as opposed to null."""
 
     def __repr__(self) -> str:
         """Return what a failed comparison shows."""
@@ -94,7 +94,7 @@ def element_of(schema: Keyed | SetOf, item: Any) -> str:
 
 
 def check(schema: TypedSchema | Items, value: Any) -> None:
-    """Raise Untyped for what an applied configuration may not hold."""
+    """Raise Untyped for a value that an applied configuration may not hold."""
     if text := mistyped(schema, value):
         raise Untyped(text)
     _check_members(schema, value)
@@ -153,7 +153,7 @@ def _typed_members(
 
 
 def fields_of(schema: TypedSchema, value: Any, path: Path = ()) -> PathSet:
-    """Return what an applied configuration owns (`ToFieldSet`)."""
+    """Return the fields of an applied configuration (`ToFieldSet`)."""
     if isinstance(schema, Scalar | Atomic):
         return frozenset({path} - {()})
     paths: set[Path] = set()
@@ -168,7 +168,7 @@ def fields_of(schema: TypedSchema, value: Any, path: Path = ()) -> PathSet:
 
 @dataclass
 class Difference:
-    """What a write removed, modified and added (`Compare`)."""
+    """The fields that a write removed, modified and added (`Compare`)."""
 
     removed: set[Path] = field(default_factory=set[Path])
     modified: set[Path] = field(default_factory=set[Path])

@@ -1,4 +1,4 @@
-"""Updater: who owns what after a write, as structured-merge-diff and the API server work it out."""
+"""Updater: the owners of fields after a write, as in structured-merge-diff and the API server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 @dataclass(frozen=True, order=True)
 class Manager:
-    """What tells one `managedFields` entry from another."""
+    """The identity of a `managedFields` entry."""
 
     operation: str
     name: str
@@ -178,7 +178,7 @@ def _taken(
 
 
 def _pruned(schema: TypedSchema, merged: Any, last: PathSet, entries: EntriesByManager) -> Any:
-    """Take away what the manager no longer declares, unless somebody else owns it."""
+    """Remove fields that the manager no longer declares, unless somebody else owns them."""
     named_last = with_named(schema, last)
     bare = without(schema, merged, named_last)
     everything = with_named(schema, fields_of(schema, merged))

@@ -34,7 +34,7 @@ class Watched(MemoryCluster):
         self._news = anyio.Event()
 
     def wake(self) -> None:
-        """Let the watches look at what there is."""
+        """Let the watches look at all objects."""
         self._news.set()
         self._news = anyio.Event()
 
@@ -54,7 +54,7 @@ class Watched(MemoryCluster):
         initial: bool = False,
         **_how: Any,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield what happens to the objects, with `initial` the present ones first."""
+        """Yield the events of the objects, with `initial` the present ones first."""
         self.tried.append(api.plural)
         source = SimpleNamespace(
             api=api,

@@ -1,4 +1,4 @@
-"""Blueprint: a sandbox's options and what was chosen for it, stored in its directory."""
+"""Blueprint: a sandbox's options, and the values chosen for it, stored in its directory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -69,7 +69,7 @@ class Compilation:
 
     @property
     def title(self) -> str:
-        """The words for what is built."""
+        """The words for the binaries that are built."""
         return f"building {self.binary} {self.module.version}"
 
 

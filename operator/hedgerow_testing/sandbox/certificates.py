@@ -1,4 +1,4 @@
-"""Certificates: one sandbox's own authorities, and what they sign."""
+"""Certificates: one sandbox's own authorities, and the certificates that they sign."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -45,7 +45,7 @@ def _above(directory: Path) -> set[Path]:
 
 
 def _flaw(status: os.stat_result, owners: set[int], *, sticky: bool = False) -> str:
-    """Return what lets others change a file; `sticky`: whether that bit of a directory helps.
+    """Return the flaw that lets others change a file; `sticky`: a directory's bit prevents it.
 
     A group is this user's alone if it has the user's number, as most systems make them.
     """

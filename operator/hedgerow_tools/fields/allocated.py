@@ -1,4 +1,4 @@
-"""Allocated: what of a forecast only the server knows, and a dry run makes up."""
+"""Allocated: values that only the server knows, and a dry run makes up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "(known once applied)"
 _SERVICE: Final = ("v1", "Service")
 _ADDRESSES: Final = frozenset({"f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort"})
-"""What a Service gets besides node ports: pkg/registry/core/service/storage/alloc.go."""
+"""The allocated fields of a Service besides node ports: pkg/registry/core/service/storage/alloc.go."""
 
 
 def foreseen(

@@ -1,4 +1,4 @@
-"""By manager: who holds how many fields of many objects, and what is left over from former ones."""
+"""By manager: who holds how many fields of many objects, and leftovers of former managers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CountedObject:
 
 
 class ManagerCount(Struct, frozen=True, omit_defaults=True):
-    """What one manager holds by one operation and subresource: its fields, and objects by kind."""
+    """The number of one manager's fields by operation and subresource, and of objects by kind."""
 
     manager: str
     operation: str
@@ -158,7 +158,7 @@ def _key(holder: Holder) -> _Key:
 
 
 def managers(objects: Iterable[CountedObject]) -> list[ManagerCount]:
-    """Return what each manager holds, the one with most fields first."""
+    """Return the fields of each manager, the one with most fields first."""
     fields: Counter[_Key] = Counter()
     kinds: dict[_Key, Counter[str]] = {}
     for one in objects:
@@ -176,7 +176,7 @@ def managers(objects: Iterable[CountedObject]) -> list[ManagerCount]:
 def leftovers(
     objects: Sequence[CountedObject], scope: CountScope, scalers: Collection[tuple[str, str]] | None
 ) -> list[Leftover]:
-    """Return what is left over, with the command that settles it.
+    """Return the leftovers, with the command that settles each.
 
     `scalers` are the kinds and names of objects that an autoscaler scales; None if not known.
     """

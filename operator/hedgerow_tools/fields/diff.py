@@ -1,4 +1,4 @@
-"""Diff: what changed between two forms of one object, field by field, with the managers."""
+"""Diff: the changes between two forms of one object, field by field, with the managers."""
 
 from __future__ import annotations
 

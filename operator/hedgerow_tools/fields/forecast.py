@@ -1,4 +1,4 @@
-"""Forecast: what would happen to a resource and its children."""
+"""Forecast: the changes that an operator would make to a resource and its children."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WriteRefusal:
 
 @dataclass(frozen=True, slots=True)
 class ObjectForecast:
-    """What would happen to one object.
+    """The forecast for one object.
 
     `merged` says why the server was not asked; it is empty if it was. `forced` are the paths that
     would be taken by force. `warnings` are those of the server.
@@ -79,7 +79,7 @@ class ObjectForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would happen to one resource and its children, or to an object of any other kind.
+    """The forecast for one resource and its children, or for an object of any other kind.
 
     Such an object has no `controller`, and `field_manager` is that of its user.
 

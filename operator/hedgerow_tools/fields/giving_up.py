@@ -1,4 +1,4 @@
-"""Giving up: which fields a manager lets go of, who holds them then, and what changes by it."""
+"""Giving up: the fields that a manager lets go of, their holders then, and the changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """What to give up.
+    """The fields to give up.
 
     `leaves` are held by hedgerow; `sole` are those that nobody else holds.
     `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
@@ -48,7 +48,7 @@ class PlannedRelease:
 
 
 def release(live: Object, resource: Object, manager: str, fields: Sequence[str]) -> PlannedRelease:
-    """Return what a release gives up: the requested fields, or all; raises MoveRefused.
+    """Return the fields that a release gives up: the requested fields, or all; raises MoveRefused.
 
     Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
     """

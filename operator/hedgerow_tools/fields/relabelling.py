@@ -104,7 +104,7 @@ class Takeover:
 
 @dataclass(frozen=True, slots=True)
 class Relabelling:
-    """What a write does: `edits` maps an entry's index to the entries in its place.
+    """The effect of a write: `edits` maps an entry's index to the entries in its place.
 
     `sources` are the holders of the entries that lose fields, with the number of these.
     `before` and `after` are all entries of the managers that take part.
@@ -355,14 +355,14 @@ def _joined(some: Iterable[Object]) -> Tree:
 
 
 def _identity(entry: Object) -> tuple[Any, ...]:
-    """Return by what the server tells entries apart: of equal ones it would keep one."""
+    """Return the key by which the server tells entries apart: of equal ones it would keep one."""
     operation = entry.get("operation")
     version = "" if operation == APPLY else entry.get("apiVersion")
     return entry.get("manager"), operation, version, entry.get("subresource") or ""
 
 
 def _content(some: Iterable[Object]) -> set[Any]:
-    """Return what entries say, in whichever order and spelling."""
+    """Return a form of entries that does not depend on their order and spelling."""
     return {
         (*_identity(entry), entry.get("apiVersion"), entry.get("time"), _held(entry))
         for entry in some

@@ -47,7 +47,7 @@ class Disputes:
 
     all: tuple[Dispute, ...] = ()
     together: tuple[Remedy, ...] = ()
-    """What settles several of them at once."""
+    """The remedy that settles several of them at once."""
 
 
 NO_DISPUTES: Final = Disputes()
@@ -94,7 +94,7 @@ def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) 
 
 
 UNKNOWN: Final = "it is not known which fields are contested"
-"""What is said if the resource that controls an object may not be read."""
+"""The message if the resource that controls an object may not be read."""
 
 
 def nothing(manager: str = "", *, contested: bool = False, hidden: bool = False) -> str:

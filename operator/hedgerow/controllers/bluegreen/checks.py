@@ -33,7 +33,7 @@ CHECKS: Final = "app.demo.kakao.com/checks"
 TEMPLATE: Final = "app.demo.kakao.com/template"
 """The annotation of a check's Job: the template that it is for. Nothing is decided by it."""
 LONGEST_WORDS: Final = 200
-"""The most characters of what a Job or a pod says."""
+"""The most characters of a message of a Job or a pod."""
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 """The value of `managedBy` of a Job that Kubernetes itself ends at its deadline."""
 GRACE: Final = timedelta(seconds=5)
@@ -83,7 +83,7 @@ UNTRIED: Final = Trial((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One check as far as it is: its status, and what becomes of the object of its Job's name."""
+    """One check: its status, and whether to create or keep the Job of its name, or neither."""
 
     status: CheckStatus
     job: Literal["", "create", "keep"] = ""
@@ -92,7 +92,7 @@ class Attempt:
 
 
 def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Trial:
-    """Return what the checks say about this template of a colour."""
+    """Return the checks of this template of a colour, with their verdicts."""
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
     tried = [
@@ -117,7 +117,7 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Tri
 def recorded(
     bg: BlueGreen, phase: Phase, template: str, check: Check, now: datetime
 ) -> CheckStatus:
-    """Return what the status says of this very check of this very template; else it begins now."""
+    """Return the status of this very check of this very template; without one, it begins now."""
     status = next((known for known in bg.status.checks or () if known.name == check.name), None)
     if status and status.template == template and status.job == named(bg, phase, check, status).job:
         return status
@@ -134,9 +134,9 @@ def named(bg: BlueGreen, phase: Phase, check: Check, status: CheckStatus) -> Che
 def attempt(
     check: Check, status: CheckStatus, job: Job | None, pods: Sequence[Pod], observed: Observed
 ) -> Attempt:
-    """Return what follows from what the status tells of a check, and from the Job of that name.
+    """Return the next status of a check, and what to do with the Job of that name.
 
-    What changes which Job counts is recorded before another one is created: a pass may end after
+    A change of the Job that counts is recorded before another one is created: a pass may end after
     any write.
     """
     now, made = observed.now, observed.created(Job).get(status.job, "")
@@ -161,7 +161,7 @@ def attempt(
 def _judged(
     check: Check, status: CheckStatus, job: Job, pods: Sequence[Pod], now: datetime
 ) -> Attempt:
-    """Return what our own Job says; once a check has failed, that stays."""
+    """Return the verdict of our own Job; once a check has failed, that stays."""
     if status.verdict == "Failed":
         return Attempt(status, "keep")
     grace = LONG_GRACE if _ends_by_itself(job) else GRACE
@@ -178,7 +178,7 @@ def _ends_by_itself(job: Job) -> bool:
 
 
 def _missing(status: CheckStatus, now: datetime) -> Attempt:
-    """Return what follows if there is no Job: it was not created yet, or somebody deleted it."""
+    """Return the next step if there is no Job: it was not created yet, or somebody deleted it."""
     pause = timedelta(seconds=PAUSES[min(status.attempts or 0, len(PAUSES) - 1)])
     due = status.start_time + pause if status.start_time else now
     if due <= now:
@@ -189,7 +189,7 @@ def _missing(status: CheckStatus, now: datetime) -> Attempt:
 
 
 def _unproven(status: CheckStatus, job: Job, observed: Observed) -> Attempt:
-    """Return what follows if a Job has the name of ours, and not the uid that we were answered.
+    """Return the next step if a Job has the name of ours, and not the uid that we were answered.
 
     If its managed fields name us, it may be ours, the answer being lost; but anybody may write
     these. So it counts for nothing either way, and the check gets a Job of another name.

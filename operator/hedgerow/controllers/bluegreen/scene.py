@@ -1,4 +1,4 @@
-"""Scene: what is observed of a BlueGreen, as far as a switch depends on it."""
+"""Scene: the observed state of a BlueGreen, as far as a switch depends on it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CHECKING: Final = ("Checking", "CheckFailed")
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A BlueGreen and what is observed, and what follows of both for a switch.
+    """A BlueGreen and its observed objects, and the facts about a switch that follow from both.
 
     `template` is that of the chosen colour; empty if nothing depends on it, or if it does not exist
     yet. `routed`, `previous` and `rejected` are as the next status has them.
@@ -69,13 +69,13 @@ class Scene:
     ready_since: datetime | None = None
     unavailable_since: datetime | None = None
     contested: str = ""
-    """What somebody else holds of the chosen colour's template, while it is to be checked."""
+    """The fields that others hold of the chosen colour's template, while it is to be checked."""
     frozen: tuple[Phase, ...] = ()
     """The colours that serve, and whose new templates nobody could check: left as they are."""
 
 
 def look(bg: BlueGreen, observed: Observed) -> Scene:
-    """Return what the Service is to select next, and all that this depends on."""
+    """Return the next selection of the Service, and all facts that it depends on."""
     spec, chosen = bg.spec, bg.spec.route_to
     selected = selection(bg, observed)
     former = last_routed(bg)
@@ -196,7 +196,7 @@ def is_tracked(bg: BlueGreen) -> bool:
 
 
 def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:
-    """Return what the live Service selects: a colour, both, or None for anything else."""
+    """Return the selection of the live Service: a colour, both, or None for anything else."""
     live = observed.child(Service, bg.metadata.name)
     if live is None:
         return None
@@ -206,7 +206,7 @@ def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:
 
 
 def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool = False) -> str:
-    """Return a name for what a colour's pods are made of: a digest of the spec, one of the live.
+    """Return a name for the template of a colour's pods: a digest of the spec, one of the live.
 
     A new spec is another template before it is applied, and so is what somebody else changes of
     what we declare, or of what is yielded to him. What others add, as a restart does, belongs to no
@@ -224,7 +224,7 @@ def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool
 
 
 def _held_by_others(declared: Any, ours: Any, live: Any) -> Any:
-    """Return the live values of what is declared and not ours, such as a yielded image.
+    """Return the live values of declared fields that others hold, such as a yielded image.
 
     Items of lists are known by their names; a list whose items have none is ours or theirs as a
     whole.
@@ -270,7 +270,7 @@ def contested_in(bg: BlueGreen, phase: Phase) -> str:
 
 
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:
-    """Return whether a colour serves, and its spec is no longer what was checked.
+    """Return whether a colour serves, and its spec has changed since it was checked.
 
     Its Deployment stays as it is: otherwise unchecked pods would serve.
     """
@@ -287,7 +287,7 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
 def records(
     bg: BlueGreen, selected: SelectedColour | None, templates: Mapping[str, str], now: datetime
 ) -> tuple[RoutedTemplate | None, RoutedTemplate | None]:
-    """Return what is routed alone, or was last, and what was before it.
+    """Return the template that is routed alone, or was last, and the one before it.
 
     Whoever goes back to what was before has nothing before it: it is not watched, and there is no
     way back to what was left.
@@ -316,7 +316,7 @@ def _is(record: RoutedTemplate | None, phase: Phase, template: str) -> bool:
 
 
 def _is_still(record: RoutedTemplate | None, templates: Mapping[str, str]) -> bool:
-    """Return whether a record is of what a colour has; without a Deployment it has nothing new."""
+    """Return whether a record is of its colour's present template, or there is no Deployment."""
     return record is not None and templates.get(record.phase) in ("", record.template)
 
 
@@ -502,7 +502,7 @@ def missing(bg: BlueGreen, observed: Observed, phase: Phase, service_name: str =
 
 
 def pod_spec(bg: BlueGreen, observed: Observed, phase: Phase) -> Mapping[str, Any]:
-    """Return what the pods of a colour are made of: as its Deployment has it, with what others add.
+    """Return the template of a colour's pods: as its Deployment has it, with others' additions.
 
     Before there is one, as the spec has it.
     """
@@ -518,7 +518,7 @@ def ports(bg: BlueGreen, live: Service | None) -> Iterable[Object]:
     declared: dict[tuple[int, str], Object] = {
         (port.port, port.protocol): port.wire() for port in bg.spec.ports
     }
-    # Reading who holds what takes longer than all the rest; most Services have numbers alone.
+    # Reading the holders takes longer than all the rest; most Services have numbers alone.
     if live and any(View(port).text("targetPort") for port in (*declared.values(), *live.ports)):
         theirs = {
             _key(keys)

@@ -1,4 +1,4 @@
-"""Status: what a BlueGreen's status, its conditions and its Events say."""
+"""Status: a BlueGreen's status, its conditions and its Events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENDED: Final = ("CheckFailed", "RolledBack")
 
 
 def status(scene: Scene) -> BlueGreenStatus:
-    """Return the status: what the Service selects, and where a switch stands if that is tracked."""
+    """Return the status: the Service's selection, and the progress of a switch if it is tracked."""
     bg, seen, now, phase = scene.bg, scene.seen, scene.observed.now, scene.step.phase
     alone = seen.former if seen.selected == BOTH else seen.selected
     before, conditions = bg.status, tuple(health(scene))
@@ -69,7 +69,7 @@ def status(scene: Scene) -> BlueGreenStatus:
 
 
 def verdicts(scene: Scene) -> tuple[CheckStatus, ...]:
-    """Return what is known of the checks: of the chosen template, or of the one that is routed."""
+    """Return the checks of the chosen template, or of the one that is routed."""
     routed = scene.routed
     checks = scene.bg.status.checks or ()
     kept = (check for check in checks if routed and check.template == routed.template)
@@ -77,7 +77,7 @@ def verdicts(scene: Scene) -> tuple[CheckStatus, ...]:
 
 
 def steps(scene: Scene) -> Iterator[str]:
-    """Yield what is still to come until the chosen colour is routed, and after that."""
+    """Yield the steps that are left until the chosen colour is routed, and those after that."""
     bg, seen = scene.bg, scene.seen
     if not seen.available:
         yield f"wait until {seen.chosen} is available"
@@ -226,7 +226,7 @@ def _not_ready(scene: Scene, *, lasting: bool = False) -> tuple[str, str]:
 
 
 def _stays(scene: Scene) -> str:
-    """Return what has the traffic until the chosen colour gets it."""
+    """Return the colours that have the traffic until the chosen one gets it."""
     if stay := scene.seen.stay:
         return f"the Service stays on {stay}"
     live = scene.observed.child(Service, scene.bg.metadata.name)
@@ -257,7 +257,7 @@ def seconds(span: timedelta) -> str:
 
 
 def _undecided(scene: Scene) -> str:
-    """Return what is known of the first check that has not passed; failed ones come first."""
+    """Return the message about the first check that has not passed; failed ones come first."""
     if scene.contested:
         return f"it is not checked while somebody else holds {scene.contested} of its Deployment"
     waiting = [check for check in scene.trial.statuses if check.verdict != "Passed"]
@@ -284,7 +284,7 @@ def _checked(scene: Scene) -> Iterator[Condition]:
 
 
 def remarks(scene: Scene) -> Iterator[Notice]:
-    """Yield notices of what the status does not show yet."""
+    """Yield notices of changes that the status does not show yet."""
     bg, selected, status = scene.bg, scene.seen.selected, scene.bg.status
     if selected and selected != BOTH and status.route_to not in (None, "", selected):
         note = f"the Service selects {selected} now, {status.route_to} before"

@@ -1,6 +1,6 @@
-"""Switch: what the Service of a BlueGreen is to select next, by a table of transitions.
+"""Switch: the next selection of a BlueGreen's Service, by a table of transitions.
 
-Only what is seen now decides, so that a crash between any two writes goes on where it was.
+Only the present observation decides, so after a crash a switch goes on where it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def other(phase: Phase) -> Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a decision depends on.
+    """The facts that a decision depends on.
 
     `selected` is what the live Service selects, `former` the colour that it selected alone last,
     `chosen` is spec.routeTo. All that follows is about the chosen colour's present template, unless
@@ -56,7 +56,7 @@ class Situation:
     rejected: bool = False
     """The status says that it was routed back from."""
     way_back: bool = False
-    """The other colour is available, and what it has was routed before."""
+    """The other colour is available, and its template was routed before."""
     in_use: bool = False
     """There is a Service, whatever it selects, or the status names a colour that was routed."""
     other_up: bool = False

@@ -1,4 +1,4 @@
-"""Validation: what contradicts itself in the spec of a BlueGreen."""
+"""Validation: contradictions in the spec of a BlueGreen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def errors(bg: BlueGreen) -> Iterator[FieldError]:
-    """Yield what contradicts itself in a spec; CEL rules of the definition refuse the same."""
+    """Yield the contradictions in a spec; CEL rules of the definition refuse the same."""
     spec = bg.spec
     if (chosen := spec.route_to) not in dict(spec.phases()):
         detail = f"routeTo is {chosen}, so there must be a {chosen.lower()}Spec to route to"

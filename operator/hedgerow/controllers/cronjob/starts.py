@@ -38,7 +38,7 @@ class DatedJob:
 
 @dataclass(frozen=True, slots=True)
 class StartRecord:
-    """What is known about the starts that were made.
+    """The record of the starts that were made.
 
     `last` is the newest start. `recorded` is the status's lastScheduleTime; if that is ahead of
     now, it is in `refused` instead. `fresh` are the known starts made since then, and `before` is
@@ -91,7 +91,7 @@ def record(
     now: datetime,
     made: Iterable[str] = (),
 ) -> StartRecord:
-    """Return what the status and the existing Jobs say about the starts that were made.
+    """Return the record of starts from the status and the existing Jobs.
 
     `now` is the later one of our clock and the API server's: what one of them has come to may have
     been made.

@@ -1,4 +1,4 @@
-"""Validation: what is wrong with a CronJob."""
+"""Validation: the mistakes of a CronJob."""
 
 from __future__ import annotations
 

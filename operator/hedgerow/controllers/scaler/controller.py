@@ -67,7 +67,7 @@ class ScaledStatefulSet(Resource):
 
 @dataclass(frozen=True, slots=True)
 class ScaledField:
-    """A field that may be held: where it is, its value, who holds it, and what is recorded."""
+    """A field that may be held: its object and name, its value, its holders, and its record."""
 
     kind: type[View]
     live: View
@@ -105,13 +105,13 @@ class ScaledField:
 
     @property
     def record(self) -> FormerValue | None:
-        """What is recorded beside the field."""
+        """The record beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What to declare of a target: the number, the record beside it, and why it waits.
+    """The declaration of a target: the number, the record beside it, and why it waits.
 
     Without a number, the record alone.
     """
@@ -242,7 +242,7 @@ def contributions(
 
 
 def _kept(own: ScaledField, phase: WindowPhase) -> Object:
-    """Return what stays declared of the object's own replicas while there is an autoscaler."""
+    """Return the fields of the object itself that stay declared while there is an autoscaler."""
     if own.ours and not own.others:
         return Hold(own.value, own.record).fields(own.field)
     # The autoscaler may go within the phase: then force does not count anew.
@@ -288,20 +288,20 @@ def _key(kind: type[View], autoscaler: View) -> Key | None:
 
 
 def _concerns(kind: type[View], autoscaler: View) -> bool:
-    """Return which of the two controllers gives back what is held of an autoscaler."""
+    """Return whether this one of the two controllers gives back the fields of an autoscaler."""
     is_stateful = scaled(autoscaler)[0] == StatefulSet.api.kind
     return is_stateful == (kind is StatefulSet)
 
 
 def former(autoscaler: View, manager: str) -> Object:
-    """Return what stays declared of an autoscaler whose object is gone or asks for nothing."""
+    """Return the fields that stay declared of an autoscaler without object, or without windows."""
     target = ScaledField.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
     hold = returned(target)
     return hold.fields(target.field) if hold else {}
 
 
 def reduced(autoscaler: Object) -> Object:
-    """Return what is read of an autoscaler, without its status and what changes with that."""
+    """Return an autoscaler without its status, and with only the fields that are read."""
     view = HorizontalPodAutoscaler(autoscaler)
     meta: Object = autoscaler["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp")

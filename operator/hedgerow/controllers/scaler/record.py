@@ -1,4 +1,4 @@
-"""Record: what was there before the scaler held a field, as an annotation beside the field.
+"""Record: the value before the scaler held a field, as an annotation beside the field.
 
 It is on the object that has the field, and one apply writes both. So the former value is never
 lost between two writes, and giving the field back takes the record along.

@@ -1,4 +1,4 @@
-"""Windows: what the annotations of an object say about its replicas, at any instant.
+"""Windows: the replicas that an object's annotations ask for, at any instant.
 
 A window is in force from a start of the schedule `scale-out` to the next start of `scale-in`.
 Windows follow from the schedules and the clock alone; nothing is remembered of them.
@@ -88,7 +88,7 @@ class ScalePlan:
 
 
 def read(annotations: Mapping[str, str], created: datetime | None) -> ScalePlan | None:
-    """Return what the annotations ask for; None if they ask for nothing.
+    """Return the plan that the annotations ask for; None if they ask for nothing.
 
     `@every` counts from `created`. Raises AnnotationsError.
     """

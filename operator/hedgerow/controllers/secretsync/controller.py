@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _READ = (
     "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
 )  # fmt: skip
-"""What of a source's metadata is read, besides the names of annotations with our prefix."""
+"""The metadata of a source that is read, besides the names of annotations with our prefix."""
 LONGEST_SHOWN = 80
 """The most characters of an annotation's name that are told."""
 
@@ -89,7 +89,7 @@ def compose(options: Selection, namespace: TargetNamespace, observed: Observed) 
 def warnings(
     targets: Targets, kept: Mapping[str, CopiedSecret], namespace: str
 ) -> Iterator[Notice]:
-    """Yield what is wrong with the sources themselves; most of it is the same in all namespaces."""
+    """Yield the mistakes of the sources themselves; most are the same in all namespaces."""
     for source in targets.mistaken:
         yield _warning(
             source, "InvalidAnnotation", f"{source.mistake}; its copies stay as they are"

@@ -1,4 +1,4 @@
-"""Sources: what each Secret wants of its copies, and which of several has a target."""
+"""Sources: the copies that each Secret asks for, and which of several Secrets has a target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 @dataclass(frozen=True)
 class CopiedSecret:
-    """One source, as it is read: what it wants of its target."""
+    """One source, and the copies that its annotations ask for."""
 
     view: View
 
@@ -95,7 +95,7 @@ class CopiedSecret:
 
     @property
     def age(self) -> tuple[str, str]:
-        """What sorts sources that want one target: the oldest comes first and has it."""
+        """The sort key of sources that want one target: the oldest comes first and has it."""
         return self.view.text("metadata", "creationTimestamp"), self.name
 
     @property

@@ -1,1 +1,1 @@
-"""Judging: what the requests of an operator say about the fields of others; pure code."""
+"""Judging: how an operator's requests treat the fields of others; pure code."""

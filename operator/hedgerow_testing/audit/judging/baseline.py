@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow_testing.audit.judging.findings import AuditReport, Finding
 
 FIRST: Final = "hedgerow audit baseline 1"
-"""The first line: what the file is, and the version of its form."""
+"""The first line: the purpose of the file, and the version of its form."""
 _HEAD: Final = (
     FIRST,
     "# Findings that are known and do not fail an audit. Remove a line once it is mended; lines",
@@ -38,7 +38,7 @@ class BaselineError(OneLineError):
 
 @dataclass(frozen=True, slots=True)
 class AuditOutcome:
-    """What a report means beside what was known before.
+    """A report compared with the known findings.
 
     `failing` are findings that fail the audit, `known` those that the baseline has, and `gone` the
     keys in the baseline that do not occur any more.
@@ -119,7 +119,7 @@ def compared(
     known: Mapping[str, tuple[str, ...]] | None = None,
     rules: Iterable[str] | None = None,
 ) -> AuditOutcome:
-    """Return what fails an audit, beside the lines of a baseline, each with its comments.
+    """Return a report compared with the lines of a baseline, each with its comments.
 
     Findings of `rules` fail; by default those of the rules that fail an audit. A finding is gone
     only if its rule was checked, and if it did not vary: of a report that is partial nothing is.

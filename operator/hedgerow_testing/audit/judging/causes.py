@@ -1,4 +1,4 @@
-"""Causes: why a write took a field: what it was meant for, and what it did to the value."""
+"""Causes: why a write took a field: its purpose, and its effect on the value."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _means_same(first: Any, second: Any) -> bool:
 
 
 def _meanings(value: Any) -> set[object]:
-    """Return what a scalar may mean, each in one spelling."""
+    """Return the meanings that a scalar may have, each in one spelling."""
     if isinstance(value, bool):
         return {("word", str(value).lower())}
     if not isinstance(value, str | int | float) or len(str(value)) > _LONGEST:

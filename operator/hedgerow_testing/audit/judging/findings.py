@@ -1,4 +1,4 @@
-"""Findings: what an audit found, as values: rules, findings, verdicts and the whole report."""
+"""Findings: the results of an audit as values: rules, findings, verdicts and the whole report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuditRule:
     title: str
     """The promise in a few words, as it reads beside a verdict."""
     meaning: str
-    """What happens to people where it is broken."""
+    """The effect on people where it is broken."""
     remedy: str
     """How to mend the operator."""
     fails: bool = True
@@ -102,7 +102,7 @@ class Finding:
     causes: tuple[str, ...] = ()
     count: int = 1
     mark: str = ""
-    """What tells it from other findings about the same object and path."""
+    """The part that distinguishes it from other findings about the same object and path."""
 
     @property
     def key(self) -> str:
@@ -149,7 +149,7 @@ class SampleView:
 
 
 class Figures(Struct, frozen=True, rename="camel"):
-    """What the audit measured, findings or not."""
+    """The measurements of an audit, findings or not."""
 
     seconds: float = 0.0
     requests: int = 0

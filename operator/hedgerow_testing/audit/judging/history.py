@@ -241,7 +241,7 @@ def _key(ref: Object) -> AuditKey:
 
 
 def moment(text: str) -> float:
-    """Return a time of the log in seconds; 0 for what is no time."""
+    """Return a time of the log in seconds; 0 for a text that is no time."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

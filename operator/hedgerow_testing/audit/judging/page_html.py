@@ -38,7 +38,7 @@ _FEW: Final = 5
 _SHORT: Final = 60
 """Rows of a tree that are all unfolded; of a longer one, those with changes are."""
 _NONE: Final = {"before": "absent", "after": "nobody"}
-"""What is shown of a field that was not there yet, or that nobody holds."""
+"""The sign for a field that was not there yet, or that nobody holds."""
 _LEGEND: Final = (
     "Before: as the author applied them, without the operator. After: once the operator was quiet."
     " The numbers are the fields that each holds then."

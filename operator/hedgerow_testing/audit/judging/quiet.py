@@ -58,7 +58,7 @@ class Quiet:
     """The longest pause between two objects that it has made, in this wait or an earlier one."""
 
     def __post_init__(self) -> None:
-        """Begin with what the operator is waited for."""
+        """Begin to wait."""
         self.last = self._made = self.began
         self._worked = self.began - self.seconds
         self._deadline = self.began + self.pace.limit

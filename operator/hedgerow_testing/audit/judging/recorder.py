@@ -1,4 +1,4 @@
-"""Recorder: gathers what an audit finds, each finding once, until it is a report."""
+"""Recorder: gathers the findings of an audit, each once, until they are a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FindingRecorder:
-    """What was found so far; a finding that was found before counts once."""
+    """The findings so far; a repeated one counts once."""
 
     def __init__(self) -> None:
         self._findings: dict[str, Finding] = {}
@@ -66,7 +66,7 @@ class FindingRecorder:
 
 
 def together(reports: Sequence[AuditReport]) -> AuditReport:
-    """Return what several audits of one operator have found as one report; figures are the last's.
+    """Return the reports of several audits of one operator as one; figures are the last's.
 
     It is partial if any of them is.
     """

@@ -1,4 +1,4 @@
-"""Rules: the promises that an audit checks, what breaking one means, and how to mend it."""
+"""Rules: the promises that an audit checks, the effect of breaking one, and its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic: what an operator's requests tell by themselves: which are refused, which are in vain.
+"""Traffic: an operator's requests by themselves: which are refused, which are in vain.
 
 Requests are taken in one by one and not kept, so that a flood of them costs no memory.
 """
@@ -43,7 +43,7 @@ class Traffic:
             self._add("empty-writes", request, write, "a write changed nothing")
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what was found so far, each kind of request about an object once."""
+        """Yield the findings so far, each kind of request about an object once."""
         for group in self._groups.values():
             times = f" ({group.count} times)" if group.count > 1 else ""
             yield replace(group, detail=f"{group.detail}{times}")

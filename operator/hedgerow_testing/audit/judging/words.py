@@ -26,12 +26,12 @@ _ABSENT: Final = "(absent)"
 
 
 def title(report: AuditReport) -> str:
-    """Return what was audited: `Audit of ./operator --flag`."""
+    """Return the title of an audit: `Audit of ./operator --flag`."""
     return printable(f"Audit of {shlex.join(report.command)}")
 
 
 def figures(report: AuditReport) -> str:
-    """Return what was measured, in one line."""
+    """Return the measurements in one line."""
     found = report.figures
     quiet = found.quiet_after
     parts = (
@@ -81,7 +81,7 @@ def why(finding: Finding) -> str:
 
 
 def values(finding: Finding) -> str:
-    """Return what became of the value: `60s → 1m0s`."""
+    """Return the change of the value: `60s → 1m0s`."""
     before, after = finding.before, finding.after
     if before is None and after is None:
         return ""
