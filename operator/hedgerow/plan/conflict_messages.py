@@ -26,7 +26,7 @@ _STATUS: Final = ".status."
 
 
 def sentence(field: ContestedField, program: str = PROGRAM) -> str:
-    """Return a contested field and its holder: `you declare 2, it is 3; held by kubectl (Update)`."""
+    """Return one contested field in words: `you declare 2, it is 3; held by kubectl (Update)`."""
     text = values(field, program)
     return f"{text}; {held(field)}" if text else held(field)
 

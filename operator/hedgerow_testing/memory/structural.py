@@ -173,7 +173,7 @@ def _is_within(schema: Object, value: float) -> bool:
 
 @lru_cache(maxsize=256)
 def _re2(pattern: str) -> SchemaValidator:
-    """Return the validator of a pattern: as in Go, `$` is the end, and not before a last newline."""
+    """Return a pattern's validator: as in Go, `$` is the end, and not before a last newline."""
     return SchemaValidator(core_schema.str_schema(pattern=pattern))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "(known once applied)"
 _SERVICE: Final = ("v1", "Service")
 _ADDRESSES: Final = frozenset({"f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort"})
-"""The allocated fields of a Service besides node ports: pkg/registry/core/service/storage/alloc.go."""
+"""Fields of a Service besides node ports: pkg/registry/core/service/storage/alloc.go."""
 
 
 def foreseen(

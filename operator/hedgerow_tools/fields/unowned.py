@@ -58,7 +58,7 @@ def unowned(live: Object, fields: Sequence[str], to: str = "") -> tuple[Move, ..
 
 
 def let_go(before: Object, manager: str, live: Object) -> Object:
-    """Return the apply of the fields that a manager held `before`, to exactly the version `live`."""
+    """Return the apply of a manager's fields of `before`, to exactly the version `live`."""
     return versioned(extract(before, manager) or nothing(before), live)
 
 
