@@ -100,7 +100,7 @@ class Stage:
             {ID: found} if found else {},
             entries=self.history,
             field_policy=field_policy,
-            writes_owner=self.built_in,
+            writes_resource=self.built_in,
         )
 
     def plan(

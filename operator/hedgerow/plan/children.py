@@ -136,9 +136,9 @@ class ChildPlanner:
         return self._manifest(self.plan_input.live.get(self.id, {}))
 
     def _manifest(self, live: Mapping[str, Any]) -> Object:
-        installation, owner = self.plan_input.installation, self.plan_input.owner
+        installation, resource = self.plan_input.installation, self.plan_input.resource
         label = installation.label(self.plan_input.controller)
-        return declare(self._child, owner, label, live, key=installation.label_key)
+        return declare(self._child, resource, label, live, key=installation.label_key)
 
     def decide(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""
@@ -160,8 +160,8 @@ class ChildPlanner:
         name_conflict = self.plan_input.namesake(self.id)
         if name_conflict is not None:
             former = controller_of(name_conflict)
-            owner = self.plan_input.owner
-            same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
+            resource = self.plan_input.resource
+            same = (former.get("kind"), former.get("name")) == (resource.api.kind, resource.name)
             # An earlier resource of this name left it; garbage collection will delete it.
             return self._waiting() if same or is_terminating(name_conflict) else self._foreign()
         if self.entry.state is EntryState.TAKEN:
@@ -317,8 +317,8 @@ class ChildPlanner:
 
     def _foreign(self) -> Plan:
         message = (
-            f"{self.ref} {TAKEN} {self.plan_input.owner}; it is left alone: delete or rename one of"
-            " the two"
+            f"{self.ref} {TAKEN} {self.plan_input.resource}; it is left alone: delete or rename one"
+            " of the two"
         )
         entry = self.entry
         if entry.state is not EntryState.TAKEN:
@@ -481,7 +481,7 @@ def plan_resource(
         parts.append(_planned(plan_input, child))
         yield
     parts = _with_way_back(plan_input, desired.children, parts)
-    contributable, own = contributable or {}, plan_input.owner.api
+    contributable, own = contributable or {}, plan_input.resource.api
     contributed_kinds = {api.kind: api for api in contributable if api != own}
     contributions, problems = _contributions(plan_input, desired, contributable)
     for part in _contributed(plan_input, contributions, contributed_kinds):
@@ -533,22 +533,22 @@ def _with_way_back(
     refs = {n: plan_input.ref(children[n].kind.api, children[n].name) for n in left}
     how = (
         f": it has our label and no owner, as after a restore or `--cascade=orphan`."
-        f" {_way_back(plan_input.owner, refs.values())}; if it is not ours, delete or rename one of"
-        " the two"
+        f" {_way_back(plan_input.resource, refs.values())}; if it is not ours, delete or rename one"
+        " of the two"
     )
     plans = list(parts)
     for number, ref in refs.items():
-        message = f"{ref} {TAKEN} {plan_input.owner}; it is left alone"
+        message = f"{ref} {TAKEN} {plan_input.resource}; it is left alone"
         message += how if number == left[0] else " as well"
         problem = Problem(NAME_TAKEN, message, about=ChildId(ref.api.kind, ref.name))
         plans[number] = replace(parts[number], problems=(problem,))
     return plans
 
 
-def _way_back(owner: ObjectRef, left: Iterable[ObjectRef]) -> str:
-    if owner.uid == PLACEHOLDER:
-        return f"Once {owner} is stored, its status has the command that makes it a child again"
-    command, count = owned_again(owner, left)
+def _way_back(resource: ObjectRef, left: Iterable[ObjectRef]) -> str:
+    if resource.uid == PLACEHOLDER:
+        return f"Once {resource} is stored, its status has the command that makes it a child again"
+    command, count = owned_again(resource, left)
     them = "it a child" if count == 1 else f"these {count} children"
     return f"`{command}` makes {them} again, and changes nothing else"
 
@@ -661,8 +661,8 @@ def _forbids(
     plan_input: PlanInput, contribution: Contribution, contributable: ContributableFields
 ) -> str:
     """Return why a controller may not make a contribution; empty if it may."""
-    api, owner = contribution.kind.api, plan_input.owner
-    if api not in contributable or (api == owner.api and contribution.name != owner.name):
+    api, resource = contribution.kind.api, plan_input.resource
+    if api not in contributable or (api == resource.api and contribution.name != resource.name):
         return "the controller declares no contributions to it"
     _, undeclared = declared_part(contribution.fields, contributable[api])
     return f"the controller does not declare {', '.join(sorted(undeclared))}" if undeclared else ""
@@ -672,7 +672,7 @@ def _contributed(
     plan_input: PlanInput, contributions: Contributions, kinds: Mapping[str, ApiResource]
 ) -> Iterator[Plan]:
     """Yield the plan of each contribution, and of each object to which there is none any more."""
-    if plan_input.writes_owner:
+    if plan_input.writes_resource:
         yield plan_own(plan_input, contributions)
     targets = dict.fromkeys((*contributions, *sorted(plan_input.live)))
     for target in targets:
@@ -718,8 +718,8 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
     annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
     """
-    owner = plan_input.owner
-    own = ChildId(owner.api.kind, owner.name)
+    resource = plan_input.resource
+    own = ChildId(resource.api.kind, resource.name)
     live = plan_input.live.get(own, {})
     contribution = contributions.get(own)
     if contribution is None and own in contributions:
@@ -732,6 +732,6 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
         annotations = {**given, STATUS_ANNOTATION: annotation}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
     if fields:
-        return ContributionPlanner(plan_input, owner.api, owner.name, fields, waits).decide()
-    let_go = release(owner.api, live, plan_input.field_manager) if live else None
+        return ContributionPlanner(plan_input, resource.api, resource.name, fields, waits).decide()
+    let_go = release(resource.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

@@ -56,7 +56,7 @@ def check_read(kind: type[View], controller: Controller[Any]) -> None:
         )
 
 
-def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> Desired:
+def checked(desired: object, controller: Controller[Any], resource: ObjectRef) -> Desired:
     """Return the result of compose; raises DeclarationError if any part of it is not allowed.
 
     Each part is of the type that `contract.desired` gives it, and fields are JSON. The names of
@@ -71,7 +71,7 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
         if child in KEEP_ALL:
             continue
         target = _named_target(child)
-        if wrong := " twice" if target in seen else _wrong(child, controller, owner):
+        if wrong := " twice" if target in seen else _wrong(child, controller, resource):
             raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
         seen.add(target)
     for contribution in desired.contributions:
@@ -167,7 +167,7 @@ def _named_target(part: Child | Contribution) -> tuple[str, str]:
     return kind, part.name
 
 
-def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
+def _wrong(child: Child, controller: Controller[Any], resource: ObjectRef) -> str:
     """Return the mistake of a declared child, as text after its name; or nothing."""
     kind = child.kind.api.kind
     if child.kind not in controller.owns:
@@ -175,11 +175,11 @@ def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
         return f", but `owns` has {'another class of that kind' if is_other else f'no {kind}'}"
     if not isinstance(child, Apply | Create):
         return ""
-    if not controller.allows_name(child.kind, owner.name, child.name):
+    if not controller.allows_name(child.kind, resource.name, child.name):
         patterns = controller.names_of(child.kind)
-        expected = " or ".join(pattern.replace("{}", owner.name) for pattern in patterns)
+        expected = " or ".join(pattern.replace("{}", resource.name) for pattern in patterns)
         return (
-            f", but a {kind} of {owner.name} is named {expected}; other names are declared by"
+            f", but a {kind} of {resource.name} is named {expected}; other names are declared by"
             " `child_names`"
         )
     return _wrong_fields(child.fields) or _wrong_identity(child.fields)

@@ -30,19 +30,19 @@ def _nobody(_child: ChildId) -> None:
 
 
 class PlanInput(Struct, frozen=True, dict=True):
-    """The input of a plan: the owner, the live objects, and the entries of the ledger.
+    """The input of a plan: the resource, the live objects, and the entries of the ledger.
 
-    `live`: the owner's children by kind and name, and the objects that it may contribute to; a
-    built-in owner is one of these itself. `namesake` returns the known object that has the name of
-    a child, whoever owns it. `field_policy`: what its annotations yield and claim. `spec_changed`:
-    its status is about an older spec; always False of a built-in owner, the spec of which is no
-    answer to what it says. `writes_owner`: the owner itself is written, as one of `live`.
+    `live`: the resource's children by kind and name, and the objects that it may contribute to; a
+    built-in resource is one of these itself. `namesake` returns the known object with the name of a
+    child, whoever owns it. `field_policy`: what its annotations yield and claim. `spec_changed`:
+    its status is about an older spec; always False of a built-in resource, since others
+    change its spec too. `writes_resource`: the resource itself is written, as one of `live`.
     `content_versions`: a number for each live child that changes with the object, but not with its
-    status alone; without one, the child is judged each time. `before` is what the owner says of
-    itself, in its status or its annotation.
+    status alone; without one, the child is judged each time. `before` is the resource's own
+    report so far: its status or its annotation.
     """
 
-    owner: ObjectRef
+    resource: ObjectRef
     controller: str
     installation: Installation
     now: datetime
@@ -51,7 +51,7 @@ class PlanInput(Struct, frozen=True, dict=True):
     entries: Mapping[ChildId, LedgerEntry] = field(default_factory=dict[ChildId, "LedgerEntry"])
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False
-    writes_owner: bool = False
+    writes_resource: bool = False
     before: Status = Status()
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
 
@@ -99,7 +99,7 @@ class PlanInput(Struct, frozen=True, dict=True):
 
     def ref(self, api: ApiResource, name: str) -> ObjectRef:
         """Return the reference of a child, or of an object that is contributed to."""
-        return ObjectRef(api, self.owner.home if api.namespaced else "", name)
+        return ObjectRef(api, self.resource.home if api.namespaced else "", name)
 
     def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:
         """Return the status entry of a contested leaf.

@@ -63,55 +63,55 @@ class Remedy(Struct, frozen=True):
 
 
 def remedies(
-    owner: ObjectRef,
+    resource: ObjectRef,
     annotations: Mapping[str, str],
     field: ContestedField,
     *,
     program: str = PROGRAM,
     command: str = "",
 ) -> tuple[Remedy, ...]:
-    """Return the remedies for a contested field of a child of `owner`, or of its own status.
+    """Return the remedies for a contested field of a child of `resource`, or of its own status.
 
-    `annotations` are the owner's; the commands keep what they already yield and claim. They are
+    `annotations` are the resource's; the commands keep what they already yield and claim. They are
     those of the `program` that manages it, which is called by `command`.
     """
     if released := remedy(field.manager or "", field.operation, program, command):
         return (Remedy(renamed(LET_GO, program), released),)
-    return tuple(_remedies(owner, annotations, field, command or program))
+    return tuple(_remedies(resource, annotations, field, command or program))
 
 
 def _remedies(
-    owner: ObjectRef, annotations: Mapping[str, str], field: ContestedField, called: str
+    resource: ObjectRef, annotations: Mapping[str, str], field: ContestedField, called: str
 ) -> Iterator[Remedy]:
     adopt = partial(_adopt, called=called)
     field_path = place_of(field.path)
-    if field.object == str(owner) and field.path.startswith(".status"):
-        yield adopt(owner, WRITE, own(owner), field)
+    if field.object == str(resource) and field.path.startswith(".status"):
+        yield adopt(resource, WRITE, own(resource), field)
     elif field.reason == DECLARED_NO_MORE:
         # before-first-apply holds the item itself, so the whole item is adopted.
         whole = field.manager == BEFORE_FIRST_APPLY.manager
-        yield adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}.**")
+        yield adopt(resource, REMOVE, field.object, field, "" if whole else f"{field.path}.**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
         if not (is_ours(field_path) or is_fixed(field_path)):
-            yield from _annotate(owner, annotations, CLAIM, RESTORE, field)
+            yield from _annotate(resource, annotations, CLAIM, RESTORE, field)
     elif field.reason == UNKNOWN_OWNER:
-        yield from _annotate(owner, annotations, YIELD, LEAVE, field)
-        yield adopt(owner, REMOVE, field.object, field)
+        yield from _annotate(resource, annotations, YIELD, LEAVE, field)
+        yield adopt(resource, REMOVE, field.object, field)
     else:
         if not is_ours(field_path):
-            yield from _annotate(owner, annotations, YIELD, LEAVE, field)
+            yield from _annotate(resource, annotations, YIELD, LEAVE, field)
         if field.manager == BEFORE_FIRST_APPLY.manager:
-            yield adopt(owner, TAKE, field.object, field)
+            yield adopt(resource, TAKE, field.object, field)
         elif is_controller_label(field_path) and field.declared:
-            yield _label(owner, field)
+            yield _label(resource, field)
         elif is_ours(field_path) or is_fixed(field_path):
-            yield adopt(owner, TAKE, field.object, field, field.path)
+            yield adopt(resource, TAKE, field.object, field, field.path)
         else:
-            yield from _annotate(owner, annotations, CLAIM, TAKE, field)
+            yield from _annotate(resource, annotations, CLAIM, TAKE, field)
 
 
 def together(
-    owner: ObjectRef,
+    resource: ObjectRef,
     annotations: Mapping[str, str],
     fields: Sequence[ContestedField],
     *,
@@ -123,7 +123,7 @@ def together(
     The commands of `remedies` replace each other: they write the same annotation.
     """
     offered = [
-        (field, remedies(owner, annotations, field, program=program, command=command))
+        (field, remedies(resource, annotations, field, program=program, command=command))
         for field in fields
     ]
     for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
@@ -133,7 +133,7 @@ def together(
             if any(f"{word}=" in remedy.command for remedy in remedies_of)
         ]
         if len(meant) > 1:
-            yield from _annotate(owner, annotations, word, effect, *meant)
+            yield from _annotate(resource, annotations, word, effect, *meant)
 
 
 def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
@@ -141,14 +141,14 @@ def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
     return command_line(program, "owners", target, "--contested", *within(namespace))
 
 
-def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, int]:
+def owned_again(resource: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, int]:
     """Return the command that makes objects without owner children of a resource, and of how many.
 
     It has as many of them as 600 characters have room for, but at least one. Each has no owner
     reference: the patch replaces all.
     """
-    reference = {"metadata": {"ownerReferences": [controller_reference(owner)]}}
-    ending = ("--type=merge", "-p", encode(reference).decode(), *within(owner.home))
+    reference = {"metadata": {"ownerReferences": [controller_reference(resource)]}}
+    ending = ("--type=merge", "-p", encode(reference).decode(), *within(resource.home))
     command, number = "", 0
     names: list[str] = []
     for target in targets:
@@ -160,9 +160,9 @@ def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, in
     return command, number
 
 
-def own(owner: ObjectRef) -> str:
+def own(resource: ObjectRef) -> str:
     """Return a resource as commands take it, with its group: other groups may have the kind too."""
-    return f"{'.'.join(filter(None, (owner.api.kind, owner.api.group)))}/{owner.name}"
+    return f"{'.'.join(filter(None, (resource.api.kind, resource.api.group)))}/{resource.name}"
 
 
 def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
@@ -181,7 +181,7 @@ def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
 
 
 def _adopt(
-    owner: ObjectRef,
+    resource: ObjectRef,
     effect: str,
     target: str,
     field: ContestedField,
@@ -190,24 +190,30 @@ def _adopt(
     called: str,
 ) -> Remedy:
     which = ("--field", only.removeprefix(".")) if only else ()
-    place = owner.namespace if target == own(owner) else owner.home
+    place = resource.namespace if target == own(resource) else resource.home
     words = ("adopt", target, "--from", field.manager or "", *which, *within(place))
     return Remedy(effect, command_line(called, *words))
 
 
-def _label(owner: ObjectRef, field: ContestedField) -> Remedy:
+def _label(resource: ObjectRef, field: ContestedField) -> Remedy:
     """Return the command that writes the declared label.
 
     The watches select by it. Whoever only adopts it leaves the other value there, so that nothing
     tells the operator to write its own.
     """
     key = field.path.removeprefix(".metadata.labels.")
-    words = ("label", "--overwrite", field.object, f"{key}={field.declared}", *within(owner.home))
+    words = (
+        "label",
+        "--overwrite",
+        field.object,
+        f"{key}={field.declared}",
+        *within(resource.home),
+    )
     return Remedy(TAKE, command_line("kubectl", *words))
 
 
 def _annotate(
-    owner: ObjectRef,
+    resource: ObjectRef,
     annotations: Mapping[str, str],
     word: str,
     effect: str,
@@ -218,7 +224,7 @@ def _annotate(
     What the annotation says already is not offered once more: a claim lacks the namespace's label,
     and what is yielded without effect stays so. On a cluster-scoped resource no claim has effect.
     """
-    if word == CLAIM and not owner.namespace:
+    if word == CLAIM and not resource.namespace:
         return
     before = annotations.get(word, "")
     written = [part.replace("\n", " ").strip() for part in parts(before)]
@@ -226,7 +232,7 @@ def _annotate(
     added = [field for field in fields if not has_effect(field)]
     if not added:
         if word == CLAIM:
-            yield Remedy(ALLOW, allow_claims(owner.namespace))
+            yield Remedy(ALLOW, allow_claims(resource.namespace))
         return
     terms = [f"{field.object}: {field.path.removeprefix('.')}" for field in added]
     text = "; ".join(filter(None, (*written, *terms)))
@@ -234,9 +240,9 @@ def _annotate(
     if not text.isprintable():
         return
     if all(map(_effect_of(word, {**annotations, word: text}), fields)):
-        kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))
+        kind = ".".join(filter(None, (resource.api.plural, resource.api.group)))
         overwrite = ("--overwrite",) if word in annotations else ()
-        words = (*overwrite, kind, owner.name, f"{word}={text}", *within(owner.namespace))
+        words = (*overwrite, kind, resource.name, f"{word}={text}", *within(resource.namespace))
         where = CLAIMABLE if word == CLAIM else ""
         yield Remedy(f"{effect}{where}", command_line("kubectl", "annotate", *words))
 

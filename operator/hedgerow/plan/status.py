@@ -154,7 +154,7 @@ def report(
         )
         # Nobody can own an empty granular list: declaring it would never settle.
         wire = {name: value for name, value in full.wire().items() if value or name not in EMPTIED}
-        return {**identity(plan_input.owner), "status": wire}
+        return {**identity(plan_input.resource), "status": wire}
 
     def judged(want: Object) -> ownership.Verdict:
         return ownership.judge(want, live, plan_input.field_manager, "status")
@@ -172,7 +172,7 @@ def report(
     verdict = judged(want)
     if verdict.contested:
         lasting = (leaf for leaf in verdict.contested if leaf.field_path[-1] != _TIME)
-        own = (plan_input.report(plan_input.owner, leaf) for leaf in lasting)
+        own = (plan_input.report(plan_input.resource, leaf) for leaf in lasting)
         contested |= {(field.object, field.path): field for field in own}
         everything = tuple(contested.values())
         want = wanted(everything)
@@ -186,7 +186,7 @@ def report(
         # The values of contested fields may change while nothing else does.
         entry = entry.judged(_intent(want), "" if everything else version)
         return StatusReport(None, everything, shown, entry=entry)
-    write = _write(plan_input.owner, version, want, is_complete=is_complete)
+    write = _write(plan_input.resource, version, want, is_complete=is_complete)
     return StatusReport(write, everything, shown, is_news=True)
 
 
@@ -204,7 +204,7 @@ def _admitted(plan: Plan) -> tuple[AdmittedChild, ...]:
     return tuple(AdmittedChild(object=name, digest=made) for name, made in first)
 
 
-def _write(owner: ObjectRef, version: str, want: Object, *, is_complete: bool) -> Write:
+def _write(resource: ObjectRef, version: str, want: Object, *, is_complete: bool) -> Write:
     """Return the write of a status for exactly this version of the resource.
 
     For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the version
@@ -212,7 +212,7 @@ def _write(owner: ObjectRef, version: str, want: Object, *, is_complete: bool) -
     """
     body = {**want, "metadata": {**want["metadata"], "resourceVersion": version}}
     return Write(
-        owner,
+        resource,
         body,
         create=False,
         content=version,

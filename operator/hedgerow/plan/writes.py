@@ -40,7 +40,7 @@ STATUS: Final = ChildId("", "status")
 
 def declare(
     child: Apply | Create,
-    owner: ObjectRef,
+    resource: ObjectRef,
     label: str,
     live: Mapping[str, Any] = _NOTHING,
     *,
@@ -56,12 +56,12 @@ def declare(
     """
     fields: Object = ownership.without_nulls(child.fields)  # a copy: compose may share its parts
     meta: Object = fields.pop("metadata", {})
-    body = identity(ObjectRef(child.kind.api, owner.home, child.name))
+    body = identity(ObjectRef(child.kind.api, resource.home, child.name))
     body["metadata"] = {
         **meta,
         **body["metadata"],
         "labels": {**meta.get("labels", {}), key: label},
-        "ownerReferences": [{**_blocking(live), **controller_reference(owner)}],
+        "ownerReferences": [{**_blocking(live), **controller_reference(resource)}],
     }
     return {**body, **fields}
 

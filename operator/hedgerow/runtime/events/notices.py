@@ -71,7 +71,7 @@ class ConflictEvent(Struct, frozen=True):
 
 
 def conflicts(
-    owner: ObjectRef,
+    resource: ObjectRef,
     report: StatusReport,
     live: Object,
     before: Status,
@@ -94,9 +94,9 @@ def conflicts(
         texts = [f"{field.path}: {sentence(field, program)}" for field in fields]
         left = "left as it is" if len(fields) == 1 else "left as they are"
         begin = f"{target}: "
-        note = _note(begin, texts, f"; {left}. {_overview(owner, target, program)}")
+        note = _note(begin, texts, f"; {left}. {_overview(resource, target, program)}")
         if len(fields) == 1:
-            offered = remedies(owner, annotations, fields[0], program=program)
+            offered = remedies(resource, annotations, fields[0], program=program)
             single = ". ".join((f"{begin}{texts[0]}; {left}", *map(str, offered)))
             note = single if offered and _size(single) <= LONGEST_NOTE else note
         words = _note(begin, texts, f"; {left}")
@@ -144,10 +144,10 @@ def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], b
     return since.isoformat() if since else ""
 
 
-def _overview(owner: ObjectRef, target: str, program: str) -> str:
-    if target == str(owner):
-        return f"What to do: `{overview(own(owner), owner.namespace, program)}`"
-    return f"What to do: `{overview(target, owner.home, program)}`"
+def _overview(resource: ObjectRef, target: str, program: str) -> str:
+    if target == str(resource):
+        return f"What to do: `{overview(own(resource), resource.namespace, program)}`"
+    return f"What to do: `{overview(target, resource.home, program)}`"
 
 
 def claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:

@@ -111,9 +111,9 @@ class EventPublisher:
     async def _publish_conflicts(self, current: Pass, report: StatusReport) -> None:
         """Log and send an Event about each child with newly contested fields."""
         observation, ledger = current.observation, current.state.ledger
-        owner = observation.plan_input.owner
+        resource = observation.plan_input.resource
         events = notices.conflicts(
-            owner,
+            resource,
             report,
             observation.live,
             observation.plan_input.before,
@@ -179,20 +179,20 @@ class EventPublisher:
 
         There are none about a Namespace. Return whether it was not refused.
         """
-        owner = current.observation.plan_input.owner
-        if self._planner.writable(owner.key, current.state) is None:
+        resource = current.observation.plan_input.resource
+        if self._planner.writable(resource.key, current.state) is None:
             return True
         if isinstance(notice, SourceNotice):
             regarding = _ref(notice.source)
         elif current.controller.is_for_namespaces:
             return True
         else:
-            regarding = owner
+            regarding = resource
         error = await self._recorder.publish(regarding, notice, occurrence)
         if error is not None:
             self._meter.refused("event", kind_of(error).value)
             log.warning(
-                "event not written", object=str(owner), reason=notice.reason, error=str(error)
+                "event not written", object=str(resource), reason=notice.reason, error=str(error)
             )
         return error is None
 
@@ -210,7 +210,7 @@ def _is_dated(observation: Observation, field: ContestedField) -> bool:
     kind, _, name = field.object.partition("/")
     live = (
         observation.live
-        if field.object == str(observation.plan_input.owner)
+        if field.object == str(observation.plan_input.resource)
         else observation.plan_input.live.get(ChildId(kind, name))
     )
     who = (field.manager, field.operation, field.subresource or "")

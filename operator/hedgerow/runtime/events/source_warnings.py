@@ -78,7 +78,7 @@ def _all_warnings(
 def _contested(observation: Observation, program: str) -> Iterator[SourceWarning]:
     contested = observation.plan.contested
     events = notices.conflicts(
-        observation.plan_input.owner,
+        observation.plan_input.resource,
         StatusReport(None, contested, listed(contested, ())),
         observation.live,
         Status(),

@@ -234,7 +234,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         before = self._before(live, resource)
         generation = user_generation(self.controller, live)
         plan_input = PlanInput(
-            owner=own,
+            resource=own,
             controller=self.controller.name,
             installation=self.installation,
             now=self.clock.now(),
@@ -243,7 +243,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             entries=state.ledger.entries,
             field_policy=field_policy,
             spec_changed=generation not in (None, before.observed_generation or 0),
-            writes_owner=self.controller.writes_resource,
+            writes_resource=self.controller.writes_resource,
             before=before,
             content_versions={
                 target: self.cache.store(target.kind, home).content_version(Key(home, target.name))
@@ -300,7 +300,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     ) -> Observation:
         """Return the plan to contribute to these objects only what remains without a resource."""
         plan_input = PlanInput(
-            owner=ObjectRef(self.controller.resource.api, *key),
+            resource=ObjectRef(self.controller.resource.api, *key),
             controller=self.controller.name,
             installation=self.installation,
             now=self.clock.now(),
@@ -324,10 +324,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         began = self.clock.monotonic()
         try:
             desired = self.controller.compose(resource, observation.observed)
-            owner = observation.plan_input.owner
-            return expanded(
-                checked(desired, self.controller, owner), self.controller, observation.observed
-            )
+            desired = checked(desired, self.controller, observation.plan_input.resource)
+            return expanded(desired, self.controller, observation.observed)
         finally:
             took(self.clock.monotonic() - began)
 
@@ -445,7 +443,7 @@ def _field_policy(
     return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
 
-def _size_problems(owner: ObjectRef, live: Object, observed: Observed) -> list[Problem]:
+def _size_problems(resource: ObjectRef, live: Object, observed: Observed) -> list[Problem]:
     """Return the problems of objects of which only stubs are cached: compose must not see them.
 
     A child that is being deleted needs nothing more from us.
@@ -455,7 +453,7 @@ def _size_problems(owner: ObjectRef, live: Object, observed: Observed) -> list[P
         ("other", (*observed.contributable, *observed.related)),
     ]
     own = excess_of(live)
-    return [*([stub_problem(owner, own)] if own else [])] + [
+    return [*([stub_problem(resource, own)] if own else [])] + [
         stub_problem(ObjectRef(view.api, view.namespace, view.name), excess, role)
         for role, views in roles
         for view in views

@@ -111,12 +111,12 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
 
 async def _stored(current: Pass, stored: StatusReport) -> None:
     """Send the other Events, and forget the children that the stored status has recorded."""
-    owner, publisher = str(current.observation.plan_input.owner), current.context.publisher
+    resource, publisher = str(current.observation.plan_input.resource), current.context.publisher
     await publisher.publish_created(current)
     if not current.controller.is_custom:
         await publisher.publish_normal(current)
     elif current.observation.has_declaration and not any(
-        field.object == owner for field in stored.contested
+        field.object == resource for field in stored.contested
     ):
         # If the status is contested, or could not record them, only this remembers them.
         current.state.created_once.clear()
