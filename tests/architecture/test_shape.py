@@ -109,7 +109,7 @@ def test_the_values_of_the_core_are_structs():
         "process/leaderelection/",
     )
     core = tuple(f"hedgerow/{room}" for room in rooms)
-    views = ("hedgerow_tools/", "hedgerow_testing/audit/")
+    views = ("hedgerow_tools/", "hedgerow_testing/")
     found = [
         (module.name, kind, ast.unparse(kind))
         for module in modules()

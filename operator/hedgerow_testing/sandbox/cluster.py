@@ -89,10 +89,16 @@ class Sandbox:
         blueprint = Blueprint.load(self._directory.blueprint)
         size = await anyio.to_thread.run_sync(disk, self.directory)
         if blueprint is None:
-            return SandboxStatus(self.directory, disk=size)
+            return SandboxStatus(str(self.directory), disk=size)
         components = [await self._component(name, blueprint) for name in blueprint.components]
         return SandboxStatus(
-            self.directory, blueprint.server, blueprint.version, tuple(components), size
+            str(self.directory),
+            bool(components) and all(one.healthy for one in components),
+            blueprint.server,
+            blueprint.version,
+            sum(one.memory for one in components),
+            size,
+            tuple(components),
         )
 
     @property

@@ -135,7 +135,7 @@ def status(
 
     interrupts.run(look)
     if output == "json":
-        echo_data(_listed(sandboxes[0]))
+        echo_data(sandboxes[0])
     else:
         _show(sandboxes[0])
     if not sandboxes[0].up:
@@ -164,28 +164,6 @@ def _quoted(value: str) -> str:
 
 def _octal(char: str) -> str:
     return "".join(f"\\0{byte:03o}" for byte in os.fsencode(char))
-
-
-def _listed(sandbox: SandboxStatus) -> dict[str, object]:
-    """Return a sandbox for programs; memory and disk are in bytes."""
-    return {
-        "directory": str(sandbox.directory),
-        "up": sandbox.up,
-        "server": sandbox.server,
-        "version": sandbox.version,
-        "memory": sandbox.memory,
-        "disk": sandbox.disk,
-        "components": [
-            {
-                "name": component.name,
-                "pid": component.pid,
-                "running": component.running,
-                "healthy": component.healthy,
-                "memory": component.memory,
-            }
-            for component in sandbox.components
-        ],
-    }
 
 
 def _show(sandbox: SandboxStatus) -> None:

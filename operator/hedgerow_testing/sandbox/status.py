@@ -1,11 +1,11 @@
 """Status: which parts of a sandbox run, and the resources that they use."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ComponentStatus:
+
+class ComponentStatus(Struct, frozen=True):
     """One server: `pid` is None if it does not run, `memory` is resident memory in bytes."""
 
     name: str
@@ -15,28 +15,20 @@ class ComponentStatus:
     memory: int
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxStatus:
+class SandboxStatus(Struct, frozen=True):
     """A sandbox; without a cluster `server`, `version` and `components` are empty.
 
-    `version` is what the API server called itself, such as "1.37.2"; `disk` is in bytes.
+    It is `up` if there are components, and all are healthy. `version` is what the API server called
+    itself, such as "1.37.2"; `disk` and `memory`, the resident one of all components, are in bytes.
     """
 
-    directory: Path
+    directory: str
+    up: bool = False
     server: str = ""
     version: str = ""
-    components: tuple[ComponentStatus, ...] = ()
+    memory: int = 0
     disk: int = 0
-
-    @property
-    def up(self) -> bool:
-        """Whether there are components, and all are healthy."""
-        return bool(self.components) and all(c.healthy for c in self.components)
-
-    @property
-    def memory(self) -> int:
-        """The resident memory of all components, in bytes."""
-        return sum(component.memory for component in self.components)
+    components: tuple[ComponentStatus, ...] = ()
 
 
 def disk(directory: Path) -> int:

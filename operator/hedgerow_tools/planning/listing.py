@@ -10,9 +10,8 @@ from hedgerow_tools.objects.identity import identity_of_ref
 from hedgerow_tools.planning.terminal import settling, settling_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.diff import Line
     from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
@@ -31,28 +30,21 @@ def _forecast(forecast: Forecast) -> Object:
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],
         "contested": [
-            {**held.wire(), "remedies": _remedies(settling(forecast, held))}
-            for held in forecast.contested
+            {**held.wire(), "remedies": settling(forecast, held)} for held in forecast.contested
         ],
-        "together": _remedies(settling_all(forecast)),
-        "claims": [held.wire() for held in forecast.claims],
-        "yields": [held.wire() for held in forecast.yields],
+        "together": settling_all(forecast),
+        "claims": forecast.claims,
+        "yields": forecast.yields,
         "refusals": [
-            {"object": r.object, "message": "; ".join(r.causes), "causes": list(r.causes)}
+            {"object": r.object, "message": "; ".join(r.causes), "causes": r.causes}
             for r in forecast.refusals
         ],
-        "conditions": {
-            "before": [condition.wire() for condition in forecast.before],
-            "after": [condition.wire() for condition in forecast.after],
-        },
-        "status": {"before": dict(forecast.said_before), "after": dict(forecast.said_after)},
-        "events": [
-            {"regarding": about, "type": n.type, "reason": n.reason, "note": n.note}
-            for about, n in forecast.events
-        ],
+        "conditions": {"before": forecast.before, "after": forecast.after},
+        "status": {"before": forecast.said_before, "after": forecast.said_after},
+        "events": [{"regarding": about, **builtins(notice)} for about, notice in forecast.events],
         "later": [_object(found) for found in forecast.later],
         "looksAgainInSeconds": forecast.again_in and forecast.again_in.total_seconds(),
-        "unchecked": list(forecast.unchecked),
+        "unchecked": forecast.unchecked,
         "unanswered": forecast.unanswered or None,
     }
 
@@ -64,8 +56,8 @@ def _object(found: ObjectForecast) -> Object:
         "action": found.action,
         "dryRun": not found.merged,
         "merged": found.merged or None,
-        "forced": list(found.forced),
-        "warnings": list(found.warnings),
+        "forced": found.forced,
+        "warnings": found.warnings,
         "fields": [_line(line) for line in found.lines],
     }
 
@@ -83,7 +75,3 @@ def _line(line: Line) -> Object:
         "holders": line.holders,
         "holdersAfter": line.after,
     }
-
-
-def _remedies(found: Iterable[Remedy]) -> list[Object]:
-    return [{"effect": one.effect, "command": one.command} for one in found]

@@ -460,7 +460,7 @@ class TestJson:
     def test_it_has_the_commands_that_settle_several_fields(self):
         held = field("Deployment/web", ".b", "c")
         several = replace(NOTHING, contested=(held, but(held, path=".d")))
-        [first] = listed([several])["resources"]
+        [first] = decode(encode(listed([several])))["resources"]
 
         assert [one["effect"] for one in first["together"]] == [
             "To leave all fields that can be yielded",
