@@ -334,7 +334,7 @@ class TestTree:
         tree = resource_tree(RootKind.of(SCALER), live, ObjectIndex([live]))
 
         assert [one.type for one in tree.conditions] == ["Contested"]
-        assert [one.path for one in tree.conflicts] == [".spec.replicas"]
+        assert [one.path for one in tree.contested] == [".spec.replicas"]
         assert all(is_meant(SCALER, word) for word in ("deployments", "deployment"))
 
     def test_of_a_built_in_kind_it_shows_what_the_controller_writes_to(self):
