@@ -55,7 +55,7 @@ def is_before_first_apply(holder: Holder) -> bool:
 
 
 _SCALARS: Final = frozenset({str, int, bool, float})
-GRANULAR: Final = frozenset(
+_GRANULAR: Final = frozenset(
     "f:" + name
     for name in (
         "affinity", "annotations", "emptyDir", "labels", "limits", "requests", "resources",
@@ -142,7 +142,7 @@ class Walk:
             self._leaf(place, want, live, mine, others)
 
     def _is_granular(self, place: tuple[Any, str]) -> bool:
-        return self._builtin and place[1] in GRANULAR
+        return self._builtin and place[1] in _GRANULAR
 
     def _list(
         self, place: _Place, want: list[Any], live: list[Any], mine: Tree | None, others: Entries

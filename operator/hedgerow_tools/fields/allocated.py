@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import PLACEHOLDER, metadata
 from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.relabelling import COPY
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -29,9 +30,11 @@ def foreseen(
 ) -> tuple[Line, ...]:
     """Return the difference to what a dry run made; what will have another value is UNKNOWN.
 
-    That is what the server allocates where nobody declares it.
+    That is what the server allocates where nobody declares it. Left out is the manifest's copy,
+    which kubectl and the server keep up to date: it says again what the other lines say.
     """
-    lines = difference(before, after, field_manager, structure)
+    found = difference(before, after, field_manager, structure)
+    lines = tuple(line for line in found if line.field_path != COPY)
     if ((after or {}).get("apiVersion"), (after or {}).get("kind")) != _SERVICE:
         return lines
     return tuple(replace(line, new=UNKNOWN) if _is_allocated(line) else line for line in lines)

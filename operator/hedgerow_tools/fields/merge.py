@@ -1,4 +1,4 @@
-"""Merge: the result of an apply, computed here without a schema.
+"""Merge: the result of an apply, computed here.
 
 It is used if the server cannot be asked. Values are as declared, without defaults and admission.
 Lists whose keys are unknown from managed fields are taken as atomic.
@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields import ownership
-from hedgerow.fields.canonical import builtin
 from hedgerow.fields.managed_fields import entries, held
-from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
     Tree,
@@ -24,10 +22,11 @@ from hedgerow.objects import metadata
 from hedgerow_tools.fields.edits import arranged, inside, put, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.structure import Structure
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
 _GUARDS = ("name", "namespace", "uid", "resourceVersion")
@@ -40,11 +39,13 @@ def merge(
     subresource: str = "",
     *,
     taken: Iterable[Leaf] = (),
+    structure: Structure | None = None,
 ) -> Object:
     """Return `live` after `field_manager` applied `body`; only what is `taken` may be contested.
 
     Fields that are no longer declared are removed, unless somebody else holds them too. For an
-    object that does not exist, `live` has only its identity.
+    object that does not exist, `live` has only its identity. `structure` is that of its kind, if
+    known.
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
     others = held(live, but=(field_manager, subresource))
@@ -59,7 +60,15 @@ def merge(
     known = [tree for _, _, tree in entries(live)]
     merged = arranged(without(put(live, wants), gone), live, body, known)
     left = _without([leaf.field_path for leaf in taken], live)
-    return _booked(merged, left, body, known, (field_manager, subresource))
+    entry = {
+        "manager": field_manager,
+        "operation": "Apply",
+        "apiVersion": str(body["apiVersion"]),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": tree_of(_declared(body), known, structure),
+        **({"subresource": subresource} if subresource else {}),
+    }
+    return _booked(merged, left, entry)
 
 
 def _without(places: Sequence[FieldPath], live: Object) -> Object:
@@ -72,59 +81,54 @@ def _without(places: Sequence[FieldPath], live: Object) -> Object:
     return {**live, "metadata": {**metadata(live), "managedFields": managed}}
 
 
-def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree:
-    """Return the fieldsV1 tree of a declaration; `known` are the entries' trees at its place."""
+def tree_of(want: Any, known: Sequence[Tree], structure: Structure | None = None) -> Tree:
+    """Return the fieldsV1 tree of a declaration; `known` are the entries' trees at its place.
+
+    Whether a map is atomic its `structure` says; without, that nobody holds something in it.
+    """
     below = inside(known)
-    if is_map(want) and want and (granular or below or not known):
+    if is_map(want) and want and not _is_atomic(structure, known, below):
         return {
             "f:" + name: tree_of(
-                inner, below.get("f:" + name, ()), granular="f:" + name in GRANULAR
+                inner, below.get("f:" + name, ()), structure and structure.below("f:" + name)
             )
             for name, inner in want.items()
         }
     if not is_list(want) or not below:
         return {}
     trees = {
-        element: tree_of(item, below.get(element, ()))
+        element: tree_of(item, below.get(element, ()), structure and structure.below(element))
         for item, element in zip(want, named(want, below), strict=True)
         if element
     }
     return {element: {SELF: {}, **tree} if tree else {} for element, tree in trees.items()}
 
 
-def _booked(
-    merged: Object, live: Object, body: Object, known: Sequence[Tree], applier: tuple[str, str]
-) -> Object:
-    """Return the merged object with the managed fields entry of the apply."""
-    field_manager, subresource = applier
+def _is_atomic(
+    structure: Structure | None, known: Sequence[Tree], below: Mapping[str, Sequence[Tree]]
+) -> bool:
+    said = structure.is_atomic if structure else None
+    return bool(known) and not below if said is None else said
+
+
+def _declared(body: Object) -> Object:
+    """Return what an apply declares, without what only identifies the object."""
     meta = {k: v for k, v in body["metadata"].items() if k not in _GUARDS}
     fields = {k: v for k, v in body.items() if k not in _IDENTITY}
-    declared = {"metadata": meta, **fields} if meta else fields
-    version = str(body["apiVersion"])
-    tree = tree_of(declared, known, granular=builtin(version))
-    entry = _entry(field_manager, version, tree, subresource)
-    others = [
-        found for found in _managed(live) if not _is_applier(found, field_manager, subresource)
-    ]
+    return {"metadata": meta, **fields} if meta else fields
+
+
+def _booked(merged: Object, live: Object, entry: Object) -> Object:
+    """Return the merged object with the managed fields entry of the apply."""
+    others = [found for found in _managed(live) if not _is_of_same(found, entry)]
     return {**merged, "metadata": {**metadata(merged), "managedFields": [*others, entry]}}
-
-
-def _entry(manager: str, version: str, tree: Tree, subresource: str = "") -> Object:
-    return {
-        "manager": manager,
-        "operation": "Apply",
-        "apiVersion": version,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": tree,
-        **({"subresource": subresource} if subresource else {}),
-    }
 
 
 def _managed(live: Object) -> list[Object]:
     return list(metadata(live).get("managedFields") or ())
 
 
-def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
-    return (entry.get("manager"), entry.get("operation"), entry.get("subresource", "")) == (
-        field_manager, "Apply", subresource,
-    )  # fmt: skip
+def _is_of_same(entry: Object, other: Object) -> bool:
+    """Return whether two entries are of the same manager's applies."""
+    names = ("manager", "operation", "subresource")
+    return all(entry.get(name, "") == other.get(name, "") for name in names)

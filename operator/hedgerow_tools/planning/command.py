@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 import structlog
@@ -25,6 +26,7 @@ from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
 from hedgerow_tools.fields.forecast import worst
 from hedgerow_tools.fields.relabelling import KUBECTL
+from hedgerow_tools.planning import helm
 from hedgerow_tools.planning.files import PlanError, identity, kustomized, titled
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.objects import ObjectForecaster, unreadable
@@ -70,7 +72,23 @@ FieldManager = Annotated[
         metavar="NAME",
         help="The field manager that applies the files: helm, argocd-controller,"
         " kustomize-controller.",
-        show_default=KUBECTL,
+        show_default="kubectl, or helm",
+    ),
+]
+Tool = Annotated[
+    Literal["kubectl", "helm"],
+    typer.Option(
+        help="What applies the files: `kubectl apply --server-side`, or Helm 4 what it renders of a"
+        " release, with the label and annotations that it adds.",
+    ),
+]
+ReleaseName = Annotated[
+    str | None,
+    typer.Option(
+        "--release",
+        metavar="NAME",
+        help="With --tool helm: the release.",
+        show_default="that of the objects in the cluster",
     ),
 ]
 Force = Annotated[
@@ -89,6 +107,8 @@ def plan_command(
     kustomize: Kustomize = None,
     namespace: Namespace = None,
     instance: Instance = "",
+    tool: Tool = KUBECTL,
+    release: ReleaseName = None,
     field_manager: FieldManager = None,
     takes: Force = False,
     output: Output = "text",
@@ -116,13 +136,16 @@ def plan_command(
             "name either resources or, with -f, files or, with -k, a directory; see"
             f" `{typed()} plan --help`"
         )
-    if names and (takes or field_manager is not None):
+    if names and (takes or field_manager is not None or tool != KUBECTL):
         raise PlanError(
-            "--field-manager and --force are about the objects of files: give them with -f or -k"
+            "--tool, --field-manager and --force are about the objects of files: give them with -f"
+            " or -k"
         )
-    applier = _applier(field_manager, takes=takes)
+    if release is not None and tool != helm.MANAGER:
+        raise PlanError("--release is that of Helm: give it with --tool helm")
+    applier = _applier(tool if field_manager is None else field_manager, takes=takes)
 
-    async def carry_out() -> list[Forecast]:
+    async def carry_out() -> tuple[list[Forecast], UserApply]:
         ours = installation(Settings(instance=instance).instance)
         async with connected(kubeconfig, context, "plan") as cluster:
             forecaster = Forecaster(cluster, SystemClock(), ours, applier)
@@ -130,15 +153,18 @@ def plan_command(
                 if names:
                     place = namespace or cluster.namespace
                     progress.update(one_line(f"planning {', '.join(names)}"))
-                    return [f for name in names for f in await _named(forecaster, name, place)]
+                    found = [f for name in names for f in await _named(forecaster, name, place)]
+                    return found, applier
                 if kustomize is None:
                     manifests = sources(filename or ())
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
-                return await _of_objects(forecaster, manifests, namespace, progress)
+                named = (release or "") if tool == helm.MANAGER else None
+                found = await _of_objects(forecaster, manifests, namespace, named, progress)
+                return found, forecaster.applier
 
     try:
-        forecasts = anyio.run(carry_out)
+        forecasts, applier = anyio.run(carry_out)
     except Exception as error:
         line, code = explain(error, program_name(), typed())
         if code != Exit.USAGE:
@@ -149,9 +175,8 @@ def plan_command(
     raise typer.Exit(EXITS[worst(forecasts)])
 
 
-def _applier(field_manager: str | None, *, takes: bool) -> UserApply:
+def _applier(name: str, *, takes: bool) -> UserApply:
     """Return how the user applies; raises PlanError for what is no name."""
-    name = KUBECTL if field_manager is None else field_manager
     if not name.isprintable() or not 0 < len(name) <= LONGEST_MANAGER:
         raise PlanError(
             f"--field-manager takes the name of a field manager: 1 to {LONGEST_MANAGER} printable"
@@ -164,17 +189,41 @@ async def _of_objects(
     forecaster: Forecaster,
     manifests: Iterable[tuple[str, str]],
     namespace: str | None,
+    release: str | None,
     progress: Status,
 ) -> list[Forecast]:
+    """Return the forecasts of files; `release` is None for kubectl, and empty if not given."""
     place = namespace or forecaster.cluster.namespace
     unread: list[ManifestError] = []
     wanted = _once(_readable(manifests, unread), place, unread)
     planned = ObjectForecaster(forecaster, place)
+    if release is not None:
+        wanted = _without_hooks(wanted)
+        found = await _release(planned, release, wanted)
+        forecaster.applier = replace(forecaster.applier, release=found)
     forecasts: list[Forecast] = []
     for number, manifest in enumerate(wanted, 1):
         progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
         forecasts.append(await planned.of(manifest))
     return [*forecasts, *map(unreadable, unread)]
+
+
+def _without_hooks(found: Sequence[Object]) -> list[Object]:
+    if hooks := [titled(obj) for obj in found if helm.is_hook(obj)]:
+        say(f"not planned, since Helm makes hooks at a time of their own: {', '.join(hooks)}")
+    return [obj for obj in found if not helm.is_hook(obj)]
+
+
+async def _release(planned: ObjectForecaster, name: str, wanted: Iterable[Object]) -> helm.Release:
+    """Return the release that Helm would upgrade or install. Raises PlanError if none is known."""
+    if name:
+        return helm.Release(name, planned.namespace)
+    found = await planned.release(wanted)
+    if found is None:
+        raise PlanError(
+            "none of these objects is in the cluster as one of a release: name it with --release"
+        )
+    return found
 
 
 def _readable(
@@ -256,5 +305,6 @@ def _print(forecasts: Sequence[Forecast], output: str, applier: UserApply | None
     heading = ""
     if applier is not None:
         forced = ", forced" if applier.takes else ""
-        heading = f"Server-side apply as {applier.manager}{forced}"
+        of = f" by Helm 4, release {applier.release.name}" if applier.release else ""
+        heading = f"Server-side apply as {applier.manager}{of}{forced}"
     show(forecasts, SystemClock().now(), heading=heading)

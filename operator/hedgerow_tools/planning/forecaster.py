@@ -28,7 +28,6 @@ from hedgerow_tools.fields.forecast import (
     held_by,
     yielded,
 )
-from hedgerow_tools.fields.relabelling import COPY
 from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.planning.dry_run import DryRunCluster, is_gone
 from hedgerow_tools.planning.passes import Simulation
@@ -81,7 +80,10 @@ class Forecaster:
         absent = await self.namespace(ref.namespace) is None
         stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
         now = self.clock.now()
-        submission = Submission(ref, manifest, stored, self.applier, now, coming=coming)
+        structure = await self.structures.of(ref.api)
+        submission = Submission(
+            ref, manifest, stored, self.applier, now, coming=coming, structure=structure
+        )
         submitted = await submission.dry_run(self.cluster, absent=absent)
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:
@@ -174,8 +176,7 @@ class Forecaster:
     ) -> ObjectForecast:
         """Return the forecast of the resource itself."""
         structure = await self.structures.of(ref.api)
-        found = foreseen(stored, submitted.live, self.applier.manager, structure)
-        lines = tuple(line for line in found if line.field_path != COPY)
+        lines = foreseen(stored, submitted.live, self.applier.manager, structure)
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"

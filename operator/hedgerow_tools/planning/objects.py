@@ -20,13 +20,17 @@ from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.planning.files import flaw
+from hedgerow_tools.planning.helm import release_of
 from hedgerow_tools.planning.kinds import DEFINITION, KnownKinds
 from hedgerow_tools.planning.submission import Submission, Submitted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.forecaster import Forecaster
+    from hedgerow_tools.planning.helm import Release
     from hedgerow_tools.planning.submission import UserApply
 
 MOST_SILENT = 3
@@ -75,7 +79,7 @@ class ObjectForecaster:
             if api is None:
                 return self._refused(ref, self._unserved(group_version, kind))
             ref = self._ref(api, manifest)
-            body = _placed(manifest, ref)
+            body = self.applier.marked(_placed(manifest, ref))
             return await (self._planned(ref, body) if served else self._defined(ref, body))
         except Unreachable as error:
             if not error.sent or ref.api.plural == "":
@@ -86,6 +90,17 @@ class ObjectForecaster:
                 raise
             return self._refused(ref, *error.details)
 
+    async def release(self, manifests: Iterable[Object]) -> Release | None:
+        """Return the release of Helm that one of the objects is of, as it is in the cluster."""
+        for manifest in (each for each in manifests if not flaw(each)):
+            api = await self.kinds.of(str(manifest["apiVersion"]), str(manifest["kind"]))
+            if api is not None:
+                ref = self._ref(api, manifest)
+                stored = await self.forecaster.cluster.read(api, ref.name, ref.namespace)
+                if found := release_of(stored or {}):
+                    return found
+        return None
+
     async def _planned(self, ref: ObjectRef, manifest: Object) -> Forecast:
         """Return the forecast of an object whose kind is served. Raises KubeError."""
         controller = registry().of(ref.api.group_version, ref.api.kind)
@@ -95,7 +110,8 @@ class ObjectForecaster:
         cluster = self.forecaster.cluster
         stored = await cluster.read(ref.api, ref.name, ref.namespace)
         absent = stored is None and await self._is_absent(ref.namespace)
-        submission = self._submission(ref, manifest, stored)
+        structure = await self.forecaster.structures.of(ref.api)
+        submission = self._submission(ref, manifest, stored, structure)
         submitted = await submission.dry_run(cluster, absent=absent)
         unchecked: list[str] = []
         if (ref.api.group, ref.api.kind) in self.kinds.changed:
@@ -108,7 +124,6 @@ class ObjectForecaster:
             unchecked.append(BEING_DELETED)
         if submitted.refusals and stored is not None:
             submitted = await self._with_remedy(ref, stored, submitted)
-        structure = await self.forecaster.structures.of(ref.api)
         forecast = self._forecast(ref, stored, submitted, structure)
         found = replace(forecast, unchecked=tuple(unchecked))
         self._remember(manifest, found)
@@ -176,10 +191,18 @@ class ObjectForecaster:
         place = str(meta.get("namespace") or self.namespace) if api.namespaced else ""
         return ObjectRef(api, place, str(meta["name"]))
 
-    def _submission(self, ref: ObjectRef, manifest: Object, stored: Object | None) -> Submission:
+    def _submission(
+        self,
+        ref: ObjectRef,
+        manifest: Object,
+        stored: Object | None,
+        structure: Structure | None = None,
+    ) -> Submission:
         coming = ref.namespace in self._made
         now = self.forecaster.clock.now()
-        return Submission(ref, manifest, stored, self.applier, now, coming=coming)
+        return Submission(
+            ref, manifest, stored, self.applier, now, coming=coming, structure=structure
+        )
 
     def _forecast(
         self,

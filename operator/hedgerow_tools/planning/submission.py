@@ -34,19 +34,20 @@ from hedgerow_tools.planning import obstacles
 from hedgerow_tools.planning.dry_run import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
 
     from hedgerow.fields.paths import Tree
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.object_api import ApplyResult
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.structure import Structure
+    from hedgerow_tools.planning.helm import Release
 
 STORED_LIMIT = 1536 * 1024
 """The most bytes of a write that etcd accepts by default (--max-request-bytes)."""
-MIGRATED = (
-    "kubectl takes over what client-side apply held and applies again, which was worked out here"
-)
+MIGRATED = "{} takes over what client-side apply held, which was worked out here"
 MANAGED_FIELDS = (
     "metadata.managedFields: the server takes no apply with it; leave it out of the file, as"
     " `kubectl get -o yaml` does"
@@ -63,13 +64,32 @@ _KEEPER = "kubectl-last-applied"
 
 @dataclass(frozen=True, slots=True)
 class UserApply:
-    """How a user applies objects, as `kubectl apply --server-side` does.
+    """How a user applies objects: by `kubectl apply --server-side`, or a `release` by Helm 4.
 
     `takes`: by force, so that contested fields change hands.
     """
 
     manager: str = KUBECTL
     takes: bool = False
+    release: Release | None = None
+
+    @property
+    def tool(self) -> str:
+        """The program that applies."""
+        return "Helm" if self.release else KUBECTL
+
+    def marked(self, manifest: Object) -> Object:
+        """Return an object of the files with what the tool adds to it."""
+        return self.release.marked(manifest) if self.release else manifest
+
+    def past(self, live: Object) -> frozenset[str]:
+        """Return the managers of whose updates the tool makes its own applies.
+
+        kubectl makes those that have the manifest's copy, Helm those of its own name.
+        """
+        if self.release:
+            return frozenset({self.manager} & {holder.manager for holder in _updaters(live)})
+        return frozenset(holder.manager for holder in _updaters(live, COPY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +116,8 @@ class Submitted:
 class Submission:
     """A manifest to apply to the `stored` object.
 
-    `coming`: the namespace would be created first if it does not exist.
+    `coming`: the namespace would be created first if it does not exist. `structure` is that of the
+    object's kind, if known.
     """
 
     ref: ObjectRef
@@ -105,6 +126,7 @@ class Submission:
     applier: UserApply
     now: datetime
     coming: bool = False
+    structure: Structure | None = None
 
     @property
     def field_manager(self) -> str:
@@ -118,6 +140,8 @@ class Submission:
         """
         if metadata(self.manifest).get("managedFields") is not None:
             return self._refused(MANAGED_FIELDS)
+        if told := self._not_imported():
+            return self._refused(told)
         if absent and self.coming:
             return await self._elsewhere(cluster)
         try:
@@ -126,6 +150,11 @@ class Submission:
             raise
         except KubeError as error:
             return await self._instead(cluster, error)
+
+    def _not_imported(self) -> str:
+        """Return why Helm leaves the object alone before it applies it; empty if it does not."""
+        release = self.applier.release
+        return release.obstacle(self.stored) if release and self.stored is not None else ""
 
     async def _instead(self, cluster: Cluster, error: KubeError) -> Submitted:
         """Return what an error means: a refusal, or that the server could not be asked."""
@@ -190,32 +219,49 @@ class Submission:
         return await self._migrated(cluster, applied)
 
     async def _forced(self, cluster: Cluster, conflict: Conflict) -> Submitted:
-        """Return what a forced apply would take, by a dry run of it, or what stands in its way."""
+        """Return what a forced apply would take, by a dry run of it, or what stands in its way.
+
+        What the tool itself holds by updates is in nobody's way: it takes that over before.
+        """
+        held = tuple(self._contested(conflict, None))
         try:
             applied = await self._applied(cluster, self.manifest, force=True)
         except KubeError as error:
-            if self.applier.takes or not error.code:
+            if self.applier.takes or not held or not error.code:
                 raise
-            return Submitted(None, contested=tuple(self._contested(conflict, None)))
+            return Submitted(None, contested=held)
         held = tuple(self._contested(conflict, applied.object))
-        if not self.applier.takes:
+        if held and not self.applier.takes:
             return Submitted(None, contested=held)
         return replace(await self._migrated(cluster, applied), taken=held)
+
+    @property
+    def _past(self) -> Collection[str]:
+        """Who is in nobody's way by updates: Helm takes its own over first, kubectl afterwards."""
+        return self.applier.past(self.stored or {}) if self.applier.release else ()
 
     def _contested(self, conflict: Conflict, forced: Object | None) -> Iterator[ContestedField]:
         """Yield the fields that a conflict names, with each of their holders.
 
         `forced` is the answer to a forced apply, if there is one: it tells the values.
         """
-        found = difference(self.stored, forced, self.field_manager) if forced else ()
+        past = self._past
+        causes = [cause for cause in conflict.causes if cause.manager not in past]
+        found = (
+            difference(self.stored, forced, self.field_manager, self.structure) if forced else ()
+        )
         lines = {line.path: line for line in found}
-        for path in sorted({cause.field for cause in conflict.causes}):
+        for path in sorted({cause.field for cause in causes}):
             line = lines.get(path)
-            named = [cause.manager for cause in conflict.causes if cause.field == path]
+            named = [cause.manager for cause in causes if cause.field == path]
             if line is None:
                 yield from (self._without_values(path, manager) for manager in named)
                 continue
-            held = [one for one in line.holders if not one.is_applier(self.field_manager, "")]
+            held = [
+                one
+                for one in line.holders
+                if one.manager in named and not one.is_applier(self.field_manager, "")
+            ]
             holders = tuple(held or (Holder(manager, "") for manager in named))
             leaf = Leaf(path, line.field_path, "changed", line.new, line.old, holders, equal=False)
             yield from (held_by(self.ref, leaf, holder) for holder in holders)
@@ -245,19 +291,20 @@ class Submission:
         return 3 * len(key) + 32
 
     async def _migrated(self, cluster: Cluster, applied: ApplyResult) -> Submitted:
-        """Return what an apply comes to, with the fields of client-side apply taken over.
+        """Return what an apply comes to, with the fields of the tool's own updates taken over.
 
         They move to the applier, and those that are not declared any more are removed. kubectl does
-        this after a successful apply: k8s.io/client-go, util/csaupgrade. What the server makes of
-        the removal, such as a default in its place, a dry run of it says.
+        this after a successful apply, Helm before: k8s.io/client-go, util/csaupgrade. What the
+        server makes of the removal, such as a default in its place, a dry run of it says.
         """
-        submitted, held = self._answered(applied), _by_client_side(applied.object)
-        if submitted.live is None or not held:
+        submitted, past = self._answered(applied), self.applier.past(applied.object)
+        if submitted.live is None or not past:
             return submitted
         live = submitted.live
-        moved = _moved(live, held, self.field_manager)
-        merged = merge(moved, self.manifest, self.field_manager)
-        if merged.get("spec") == live.get("spec") and _given(merged) == _given(live):
+        looked_at = self.stored if self.applier.release and self.stored else live
+        moved = _moved(live, past, self.applier, looked_at)
+        merged = self._merge(moved, self.manifest)
+        if _content(merged) == _content(live):
             return replace(submitted, live=merged)
         try:
             answer = await cluster.dry_run_patch(
@@ -268,8 +315,12 @@ class Submission:
                 manager=self.field_manager,
             )
         except KubeError:
-            return replace(submitted, live=_counted(merged, self.stored or {}), merged=MIGRATED)
+            why = MIGRATED.format(self.applier.tool)
+            return replace(submitted, live=_counted(merged, self.stored or {}), merged=why)
         return replace(submitted, live=_held_as(answer.object, merged))
+
+    def _merge(self, live: Object, body: Object, taken: Iterable[Leaf] = ()) -> Object:
+        return merge(live, body, self.field_manager, taken=taken, structure=self.structure)
 
     def _refused(self, *causes: str) -> Submitted:
         return Submitted(None, refusals=(WriteRefusal(str(self.ref), causes),))
@@ -287,20 +338,27 @@ class Submission:
             meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
             base = identity(self.ref)
             base["metadata"] = {**base["metadata"], **meta}
-            return Submitted(merge(base, self.manifest, self.field_manager), why)
+            return Submitted(self._merge(base, self.manifest), why)
         body = without_nulls(self.manifest)
         leaves = ownership.judge(body, self.stored, self.field_manager).contested
-        held = tuple(held_by(self.ref, leaf, one) for leaf in leaves for one in leaf.holders)
+        held = tuple(
+            held_by(self.ref, leaf, one)
+            for leaf in leaves
+            for one in leaf.holders
+            if one.manager not in self._past
+        )
         if held and not self.applier.takes:
             return Submitted(None, why, held)
-        live = merge(self.stored, body, self.field_manager, taken=leaves)
+        live = self._merge(self.stored, body, leaves)
         return Submitted(_counted(live, self.stored), why, taken=held)
 
 
-def _given(live: Object) -> tuple[Any, Any]:
-    """Return the parts of an object's metadata that users set: labels and annotations."""
-    meta = metadata(live)
-    return meta.get("labels") or {}, meta.get("annotations") or {}
+def _updaters(live: Object, *held: FieldPath) -> Iterator[Holder]:
+    """Yield those who hold something of the object itself by updates, with these places."""
+    for holder, _, tree in entries(live):
+        is_update = (holder.operation, holder.subresource) == ("Update", "")
+        if is_update and all(subtree(tree, place) is not None for place in held):
+            yield holder
 
 
 def _content(obj: Object) -> Object:
@@ -336,28 +394,33 @@ def _counted(live: Object, before: Object) -> Object:
     return {**live, "metadata": meta}
 
 
-def _by_client_side(live: Object) -> Tree:
-    """Return the fields of client-side apply, whose `Update` entries have the manifest's copy."""
-    held: Tree = {}
-    for holder, _, tree in entries(live):
-        if (holder.operation, holder.subresource) == ("Update", "") and _has_copy(tree):
-            held = union(held, tree)
-    return held
+def _moved(live: Object, past: Collection[str], applier: UserApply, before: Object) -> Object:
+    """Return the object with what these managers hold by updates held by the applier.
+
+    `before` is what the tool looks at. client-go moves what is recorded in the version of the
+    applier's entry, and drops the rest. kubectl leaves the copy of the manifest to `_KEEPER`, for
+    its own applies only.
+    """
+    updates = [entry for entry in _managed(live) if _is_of(entry, "Update", past)]
+    ours = [entry for entry in _managed(live) if _is_of(entry, "Apply", {applier.manager})]
+    kept = [entry for entry in _managed(live) if entry not in (*updates, *ours)]
+    applied = (one for one in _managed(before) if _is_of(one, "Apply", {applier.manager}))
+    version = next(applied, updates[0]).get("apiVersion")
+    tree: Tree = ours[0].get("fieldsV1") or {} if ours else {}
+    for entry in updates:
+        tree = union(tree, entry.get("fieldsV1") or {}) if entry["apiVersion"] == version else tree
+    label = {"manager": applier.manager, "operation": "Apply"}
+    kept.append({**(*ours, *updates)[0], **label, "fieldsV1": tree})
+    if applier.manager == KUBECTL and not applier.release:
+        kept.append({"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [COPY])})
+    return {**live, "metadata": {**metadata(live), "managedFields": kept}}
 
 
-def _has_copy(tree: Tree) -> bool:
-    return subtree(tree, COPY) is not None
+def _managed(live: Object) -> list[Object]:
+    return metadata(live).get("managedFields") or []
 
 
-def _moved(live: Object, held: Tree, field_manager: str) -> Object:
-    """Return the object with these fields held by an applier, and the copy by `_KEEPER`."""
-    kept: list[Object] = []
-    for entry in metadata(live).get("managedFields") or ():
-        tree: Tree = entry.get("fieldsV1") or {}
-        ours = (entry.get("manager"), entry.get("operation")) == (field_manager, "Apply")
-        if ours and not entry.get("subresource"):
-            kept.append({**entry, "fieldsV1": union(tree, held)})
-        elif entry.get("operation") != "Update" or not _has_copy(tree):
-            kept.append(entry)
-    other_installation = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [COPY])}
-    return {**live, "metadata": {**metadata(live), "managedFields": [*kept, other_installation]}}
+def _is_of(entry: Object, operation: str, managers: Collection[str]) -> bool:
+    """Return whether an entry is of writes to the object itself by one of these managers."""
+    is_meant = entry.get("operation") == operation and not entry.get("subresource")
+    return is_meant and entry.get("manager") in managers

@@ -10,6 +10,7 @@ import pytest
 from hedgerow.fields import ownership
 from hedgerow_testing.memory.server import Server
 from hedgerow_tools.fields.merge import merge, tree_of
+from hedgerow_tools.fields.structure import Structure
 from support.objects.judged import OURS
 
 Object = dict[str, Any]
@@ -150,4 +151,5 @@ class TestTreeOf:
 
     def test_an_atomic_map_stays_whole(self):
         assert tree_of({"a": 1}, [{}]) == {}
-        assert tree_of({"a": 1}, [{}], granular=True) == {"f:a": {}}
+        granular = Structure({"additionalProperties": {"type": "string"}}, {})
+        assert tree_of({"a": 1}, [{}], granular) == {"f:a": {}}

@@ -493,7 +493,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys, world: World, tmp_path: Path)
     return run
 
 
-def text(name: str = "demo", **meta: str) -> str:
+def text(name: str = "demo", **meta: Any) -> str:
     spec = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
     return json.dumps(
         {
@@ -593,6 +593,29 @@ class TestTyped:
 
         assert (code, out) == (1, "")
         assert err.startswith("hedgerow: -k needs kubectl, and there is none on the PATH")
+
+    def test_of_a_release_of_helm_hooks_are_left_out(self, typed):
+        hook = text("hook", annotations={"helm.sh/hook": "test"})
+        code, out, err = typed("--tool", "helm", "--release", "shop", text=f"{text()}\n---\n{hook}")
+
+        assert code == 2
+        assert out.startswith("Server-side apply as helm by Helm 4, release shop\n")
+        assert "+ .metadata.annotations.meta.helm.sh/release-name: shop" in out
+        assert "hooks at a time of their own: BlueGreen/hook" in err
+        assert "BlueGreen/hook" not in out
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("--tool", "helm"), "none of these objects is in the cluster as one of a release"),
+            (("--release", "shop"), "--release is that of Helm: give it with --tool helm"),
+        ],
+    )
+    def test_helm_has_to_know_the_release(self, typed, words, said):
+        code, out, err = typed(*words, text=text())
+
+        assert (code, out) == (1, "")
+        assert said in err
 
     def test_a_conflict_is_exit_code_3(self, typed, world):
         world.apply()

@@ -16,6 +16,7 @@ from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.planning.command import EXITS
 from hedgerow_tools.planning.dry_run import NO_NAMESPACE
 from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.helm import Release
 from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.objects import (
     CHANGED_KIND,
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.anyio
 Object = dict[str, Any]
 HELM = UserApply("helm")
 FORCE = replace(HELM, takes=True)
+SHOP = replace(HELM, release=Release("shop", NS))
 WIDGETS = "plan.example.com/v1"
 GROUP, DISCOVERY = "/apis/plan.example.com", f"/apis/{WIDGETS}"
 NOT_LIKE_THIS = invalid("not like this")
@@ -294,6 +296,63 @@ class TestApplied:
             ("BlueGreen/demo", ".spec.routeTo")
         ]
         assert found.objects[0].forced == (".spec.routeTo",)
+
+
+class TestHelm:
+    """Helm 4 adds to the objects of a release, and takes over what it updated before."""
+
+    def plan(self, *lacks: str, way: str = "create", manager: str = "helm") -> Plan:
+        plan = Plan(*lacks, applier=SHOP)
+        made = SHOP.marked(settings({"a": "1", "b": "1", "c": "1"}, namespace=NS))
+        getattr(plan.server, way)(made, manager)
+        return plan
+
+    async def test_what_it_adds_is_no_difference(self):
+        plan = self.plan(way="apply")
+        found = await plan.last(settings({"a": "1", "b": "1", "c": "1"}))
+
+        assert found.verdict == "nothing"
+        assert await plan.forecaster.release([{}, widget({}), settings({})]) == SHOP.release
+        assert await Plan().forecaster.release([settings({})]) is None
+
+    async def test_what_it_updated_is_taken_over_and_goes_where_it_is_not_declared(self):
+        plan = self.plan()
+        found = await plan.last(settings({"a": "2", "b": "1"}))
+        lines = {line.path: line.kind for line in found.objects[0].lines if line.is_change}
+
+        assert found.verdict == "changes"
+        assert lines == {".data.a": "changed", ".data.c": "removed"}
+        plan.forecaster.forecaster.applier = HELM  # kubectl, as the same manager
+        assert (await plan.last(settings({"a": "2"}))).verdict == "conflicts"
+
+    async def test_others_are_in_its_way(self):
+        plan = self.plan()
+        plan.server.merge(settings({}, namespace=NS), {"data": {"b": "9"}}, "kubectl-edit")
+        found = await plan.last(settings({"a": "2", "b": "2"}))
+
+        assert [(held.path, held.manager) for held in found.contested] == [
+            (".data.b", "kubectl-edit")
+        ]
+
+    async def test_its_own_are_not_where_no_server_can_be_asked_either(self):
+        found = await self.plan("patch configmaps").last(settings({"a": "2"}))
+
+        assert (found.verdict, found.contested) == ("changes", ())
+
+    async def test_the_removal_is_worked_out_where_the_server_says_nothing(self):
+        plan = self.plan()
+        plan.api.answers["patch ConfigMap"] = refusal(503, "ServiceUnavailable", "no")
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.objects[0].merged.startswith("Helm takes over what client-side apply held")
+
+    async def test_what_is_not_of_the_release_is_not_imported(self):
+        plan = Plan(applier=SHOP)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "kubectl")
+        told = causes(await plan.last(settings({"a": "1"})))
+
+        assert "is not of the release shop in" in told
+        assert "--take-ownership" in told
 
 
 class TestInTurn:
