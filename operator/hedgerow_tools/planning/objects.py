@@ -92,14 +92,23 @@ class ObjectForecaster:
 
     async def release(self, manifests: Iterable[Object]) -> Release | None:
         """Return the release of Helm that one of the objects is of, as it is in the cluster."""
-        for manifest in (each for each in manifests if not flaw(each)):
-            api = await self.kinds.of(str(manifest["apiVersion"]), str(manifest["kind"]))
-            if api is not None:
-                ref = self._ref(api, manifest)
-                stored = await self.forecaster.cluster.read(api, ref.name, ref.namespace)
-                if found := release_of(stored or {}):
-                    return found
+        for manifest in manifests:
+            if not flaw(manifest) and (found := release_of(await self._stored(manifest))):
+                return found
         return None
+
+    async def _stored(self, manifest: Object) -> Object:
+        """Return an object as it is in the cluster; empty if it is not there or may not be read."""
+        try:
+            api = await self.kinds.of(str(manifest["apiVersion"]), str(manifest["kind"]))
+            if api is None:
+                return {}
+            ref = self._ref(api, manifest)
+            return await self.forecaster.cluster.read(api, ref.name, ref.namespace) or {}
+        except KubeError as error:
+            if not error.code:
+                raise
+            return {}
 
     async def _planned(self, ref: ObjectRef, manifest: Object) -> Forecast:
         """Return the forecast of an object whose kind is served. Raises KubeError."""

@@ -314,6 +314,11 @@ class TestHelm:
         assert found.verdict == "nothing"
         assert await plan.forecaster.release([{}, widget({}), settings({})]) == SHOP.release
         assert await Plan().forecaster.release([settings({})]) is None
+        plan.api.answers["read ConfigMap"] = refusal(403, "Forbidden", "no")
+        assert await plan.forecaster.release([settings({})]) is None
+        plan.api.answers["read ConfigMap"] = httpx.ConnectError("nobody there")
+        with pytest.raises(Unreachable):
+            await plan.forecaster.release([settings({})])
 
     async def test_what_it_updated_is_taken_over_and_goes_where_it_is_not_declared(self):
         plan = self.plan()
