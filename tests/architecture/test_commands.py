@@ -168,7 +168,9 @@ PLACES = [
         {"kind": "BlueGreen", "metadata": {"name": NASTY, "namespace": "shop"}},
         decision.Setting("routeTo", "Blue"),
     ), NASTY),
-    Printed("leftovers", command_line("hedgerow", "adopt", *CountScope("b", NASTY).options), NASTY),
+    Printed(
+        "leftovers", command_line("hedgerow", "adopt", *CountScope("b", NASTY).options(())), NASTY
+    ),
 ]  # fmt: skip
 
 

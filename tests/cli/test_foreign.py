@@ -43,8 +43,8 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("watch",): [("{poison}",), ("deploy", "-l", "{poison}")],
     ("release",): [
         (TARGET, "--to", "other"), (TARGET, "--yes"), (TARGET, "--field", "{poison}"),
-        (TARGET, "--field", "spec.replicas", "--yes"), ("--all",),
-        ("--all", "--yes", "--to", "other"),
+        (TARGET, "--field", "spec.replicas", "--yes"), ("--instance", ""),
+        ("--instance", "", "--yes", "--to", "other"),
     ],
     ("promote",): [("demo",), ("{poison}",), ("demo", "--wait", "{poison}")],
     ("rollback",): [("{poison}",), ("{poison}", "--dry-run"), ("{poison}", "--wait", "50ms")],

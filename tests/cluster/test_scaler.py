@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.cli.manifests import printed
+from hedgerow.cli.install.operator_objects import operator_objects
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -109,9 +109,7 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     admin = Api(sandbox.kubeconfig)
     settings = Settings(controllers=("scaler",))
     made = [
-        one
-        for one in printed("none", "no-webhook", settings, shards=1, crds=True)
-        if one["kind"] in ACCESS
+        one for one in operator_objects("none", "no-webhook", settings) if one["kind"] in ACCESS
     ]
     for manifest in made:
         admin.apply(manifest, "kubectl").must()

@@ -71,8 +71,8 @@ def test_it_is_the_way_back_from_an_installations_field_manager(instance, contro
 
 
 def test_the_command_that_has_an_installation_let_go_can_be_pasted():
-    assert giving_up(Installation("two")) == "hedgerow release --instance two --all"
-    assert giving_up(Installation()) == "hedgerow release --instance '' --all"
+    assert giving_up(Installation("two")) == "hedgerow release --instance two"
+    assert giving_up(Installation()) == "hedgerow release --instance ''"
 
 
 TWO = "hedgerow-two-bluegreen"
@@ -97,7 +97,7 @@ class TestReporters:
 
 class TestRemedy:
     def test_against_another_hedgerow_it_is_the_one_command(self):
-        assert remedy(TWO, "Apply") == "hedgerow release --instance two --all"
+        assert remedy(TWO, "Apply") == "hedgerow release --instance two"
 
     @pytest.mark.parametrize(
         ("manager", "operation"),
@@ -113,8 +113,8 @@ class TestDoublyReported:
         said = doubly_reported(live(want(), *((one, {}) for one in entries)))
 
         assert "the instance without a name and instance 'two'" in said
-        assert "`hedgerow release --instance '' --all`" in said
-        assert "`hedgerow release --instance two --all`" in said
+        assert "`hedgerow release --instance ''`" in said
+        assert "`hedgerow release --instance two`" in said
 
     @pytest.mark.parametrize(
         "entries",

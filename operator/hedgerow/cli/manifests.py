@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.flags import check, configured, given_options, with_options
 from hedgerow.cli.install.definitions import rendered
+from hedgerow.cli.install.operator_objects import checked_image, operator_objects, own_image
 from hedgerow.cli.options import controllers_option
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
-from hedgerow.deploy.names import Names, clashes
-from hedgerow.deploy.overlays import Overlay, parts
+from hedgerow.deploy.names import clashes
+from hedgerow.deploy.overlays import Overlay
 from hedgerow.manifest import to_yaml
-from hedgerow.objects import PROGRAM
 from hedgerow.settings import Settings
 from hedgerow.shard import MOST
-from hedgerow.version import version
 from hedgerow_schemas.crd import CRD
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hedgerow.registry import Registry
-    from hedgerow_schemas.base import Object
-
-IMAGE = f"{PROGRAM}:{version()}"
 Image = Annotated[
     str | None,
     typer.Option(
@@ -117,45 +109,13 @@ def manifests_command(
     check(settings.controllers, settings.namespaces)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
-    image = _image() if image is None else image
-    if not image or any(c.isspace() or not c.isprintable() for c in image):
-        raise typer.BadParameter(f"--image: {image!r} is no image's name")
+    image = own_image() if image is None else checked_image(image)
     configured(settings.options, settings.controllers, command)
-    objects = printed(image, overlay, settings, shards=shards, crds=crds)
+    objects = operator_objects(image, overlay, settings, shards=shards)
+    if crds:
+        chosen = registry().limited(settings.controllers)
+        objects = [*rendered(chosen.resources, program_name(), say).values(), *objects]
     echo_lines(to_yaml(*objects), nl=False)
     defined = sum(one["kind"] == CRD.kind for one in objects)
     if crds and defined < len(registry().limited(settings.controllers).resources):
         raise typer.Exit(Exit.FAILED)  # the definition that is left out was named
-
-
-def _image() -> str:
-    """Return hedgerow's own image; raises BadParameter for a program whose image nobody knows."""
-    if program_name() == PROGRAM:
-        return IMAGE
-    raise typer.BadParameter(
-        f"--image names the image whose entry point is {program_name()}; there is no default"
-    )
-
-
-def printed(
-    image: str, overlay: Overlay, settings: Settings, *, shards: int, crds: bool
-) -> list[Object]:
-    """Return what is printed, in the order in which it is to be applied."""
-    installed = configured(settings.options, settings.controllers).limited(settings.controllers)
-    made = parts(
-        overlay,
-        image,
-        installed,
-        names=Names(settings.instance, program_name()),
-        namespaces=tuple(dict.fromkeys(settings.namespaces)),
-        chosen=tuple(dict.fromkeys(settings.controllers)),
-        options=settings.options,
-        shards=shards,
-    )
-    objects = [obj for part in made for obj in part.objects]
-    return [*(definitions(installed) if crds else ()), *objects]
-
-
-def definitions(installed: Registry) -> Iterable[Object]:
-    """Return the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
-    return rendered(installed.resources, program_name(), say).values()

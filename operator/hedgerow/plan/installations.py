@@ -47,7 +47,7 @@ def giving_up(installation: Installation, command: str = "") -> str:
 
     `command` is how its program is called, if not by its name.
     """
-    words = ("release", "--instance", installation.instance, "--all")
+    words = ("release", "--instance", installation.instance)
     return command_line(command or installation.program, *words)
 
 

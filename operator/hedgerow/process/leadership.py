@@ -22,11 +22,12 @@ from hedgerow.process.leaderelection.elector import (
     Timing,
     identity,
 )
-from hedgerow.process.leaderelection.record import LEASES
+from hedgerow.process.leaderelection.record import LEASES, seen
 from hedgerow.process.leaderelection.thread import own_thread, posting
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shard import is_lease_of, lease_name
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     import asyncio
@@ -66,37 +67,39 @@ async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: C
 
 
 async def refuse_while_at_work(
-    cluster: Cluster,
-    *,
-    installation: Installation,
-    system_namespace: str,
-    clock: Clock | None = None,
+    cluster: Cluster, installation: Installation, clock: Clock | None = None
 ) -> None:
     """Raise AnotherOperatorError if an elected operator of this installation is at work.
 
-    An operator without leader election is not seen. Raises KubeError.
+    Its Lease may be in any namespace. An operator without leader election is not seen. Raises
+    KubeError.
     """
-    worker = await _at_work(cluster, clock or SystemClock(), installation.base, system_namespace)
+    worker = await _at_work(cluster, clock or SystemClock(), installation.base)
     if worker:
         raise AnotherOperatorError(f"{worker}: stop it first")
 
 
-async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) -> str:
+async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str = "") -> str:
     """Return who is at work by the Leases of an installation, read once; empty if nobody is.
 
-    Without the right to list them, log a warning and return nothing. Raises KubeError.
+    Without a namespace they may be in any. Without the right to list them, log a warning and return
+    nothing. Raises KubeError.
     """
     try:
-        leases = await _leases(cluster, namespace)
+        leases = map(View, (await cluster.list(LEASES, namespace)).items)
     except (Forbidden, Missing) as error:
-        _warn(namespace, error)
+        _warn(namespace or "of all namespaces", error)
         return ""
-    ours = {name: lease for name, lease in leases.items() if is_lease_of(base, name)}
+    ours = {
+        f"{lease.namespace}/{lease.name}": read
+        for lease in leases
+        if is_lease_of(base, lease.name) and (read := seen(lease.raw))
+    }
     holder = at_work(ours, clock.now(), cluster.server_time())
     if holder is None:
         return ""
     name, lease = holder
-    return f"{lease.holder} is at work (Lease {namespace}/{name}, renewed {lease.renewed})"
+    return f"{lease.holder} is at work (Lease {name}, renewed {lease.renewed})"
 
 
 async def _leases(cluster: Cluster, namespace: str) -> dict[str, Seen]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import leaves, subtree
-from hedgerow.objects import Installation, metadata
+from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.installations import ON_REQUEST
 from hedgerow.texts import command_line
 from hedgerow_tools.fields.relabelling import (
@@ -43,7 +43,6 @@ _KUBECTL_COPY: Final = "kubectl-last-applied"
 """Who keeps client-side apply's annotation for `kubectl apply --server-side`: no applier."""
 _NO_APPLIERS: Final = {_KUBECTL_COPY} | {Installation().common_manager(word) for word in ON_REQUEST}
 """Those who apply a field or two of somebody's object, and have no manifest of it."""
-_UPDATES: Final = ("--operation", "Update")
 MOST_NAMED: Final = 20
 """The most objects that a command names."""
 
@@ -65,6 +64,8 @@ class Tally:
     unserved: frozenset[str] = frozenset()
     scaled: bool = False
     first: bool = False
+    controlled: bool = False
+    """Whether a controller made it, so that nobody applies it: nothing is left over of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +115,24 @@ class Leftover(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CountScope:
-    """Which objects were asked for, as options repeat it, and how the program is called."""
+    """Which objects were asked for, and how the program is called.
+
+    All of a namespace, those with these labels, or those that are `named`.
+    """
 
     namespace: str
     labels: str = ""
     program: str = "hedgerow"
+    named: bool = False
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Return the options that name the same objects."""
-        chosen = ("-l", self.labels) if self.labels else ("--all",)
-        return (*chosen, "-n", self.namespace)
+    def options(
+        self, some: Sequence[CountedObject], *, all_of_them: bool = True
+    ) -> tuple[str, ...]:
+        """Return the options that choose these objects, or `all_of_them` that were asked for."""
+        where = ("-n", self.namespace) if self.namespace else ()
+        if self.named or not (all_of_them and where):
+            return (*(one.word for one in some[:MOST_NAMED]), *where)
+        return (*(("-l", self.labels) if self.labels else ("--all",)), *where)
 
 
 def tally(live: Object, served: Collection[str]) -> Tally:
@@ -150,6 +158,7 @@ def tally(live: Object, served: Collection[str]) -> Tally:
         frozenset(entry["apiVersion"] for entry in gone),
         scaled,
         first,
+        bool(controller_of(live)),
     )
 
 
@@ -178,22 +187,24 @@ def leftovers(
 ) -> list[Leftover]:
     """Return the leftovers, with the command that settles each.
 
-    `scalers` are the kinds and names of objects that an autoscaler scales; None if not known.
+    `scalers` are the kinds and names of objects that an autoscaler scales; None if not known. What
+    a controller made is left alone unless it is named, as `hedgerow adopt` leaves it.
     """
+    moved = [one for one in objects if scope.named or not one.tally.controlled]
     names = [
-        *_client_side(objects, scope),
-        *_first(objects, scope),
-        *_helm(objects, scope),
-        *_updates(objects, scope),
+        *_client_side(moved, scope),
+        *_first(moved, scope),
+        *_helm(moved, scope),
+        *_updates(moved, scope),
     ]
-    return [*_unserved(objects, scope), *names, *_unscaled(objects, scope, scalers)]
+    return [*_unserved(objects, scope), *names, *_unscaled(moved, scope, scalers)]
 
 
 def _unserved(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
     some = tuple(one for one in objects if one.tally.unserved)
     if some:
         versions = sorted({version for one in some for version in one.tally.unserved})
-        command = command_line(scope.program, "adopt", "--repair", *scope.options)
+        command = command_line(scope.program, "adopt", "--repair", *scope.options(some))
         there = tuple(one.identity for one in some)
         yield Leftover("unserved version", there, command, versions=tuple(versions))
 
@@ -224,7 +235,7 @@ def _helm(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Lefto
     having = [one for one in objects if any(_is_helm_3(key) for key, _ in one.tally.entries)]
     some = [one for one in having if ("helm", APPLY, "") in dict(one.tally.entries)]
     if some:
-        yield _several(tuple(sorted(HELM)), "helm", some, having, scope=scope, rest=_UPDATES)
+        yield _several(tuple(sorted(HELM)), "helm", some, having, scope=scope, which=f" {UPDATE}")
 
 
 def _is_helm_3(key: _Key) -> bool:
@@ -241,7 +252,7 @@ def _updates(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Le
     for manager, holding in sorted(having.items()):
         some = [one for one in holding if _conflicts(manager, one)]
         if some:
-            yield _several((manager,), manager, some, holding, scope=scope, rest=_UPDATES)
+            yield _several((manager,), manager, some, holding, scope=scope, which=f" {UPDATE}")
 
 
 def _is_update(key: _Key) -> bool:
@@ -264,8 +275,8 @@ def _unscaled(
     having = [one for one in objects if one.tally.scaled]
     gone = [one for one in having if (one.api.kind, one.tally.name) not in scalers]
     for to, some in _by_applier(gone).items():
-        rest = (*_UPDATES, "--subresource", "scale")
-        found = _several((AUTOSCALER[0],), to, some, having, scope=scope, rest=rest)
+        which = f" {UPDATE} scale"
+        found = _several((AUTOSCALER[0],), to, some, having, scope=scope, which=which)
         yield replace(found, reason="autoscaler is gone")
 
 
@@ -276,13 +287,14 @@ def _several(
     having: Sequence[CountedObject],
     *,
     scope: CountScope,
-    rest: Sequence[str] = (),
+    which: str = "",
 ) -> Leftover:
-    """Return a leftover whose command is about `some` of the objects that have such entries."""
-    chosen = scope.options
-    if len(some) < len(having):
-        chosen = (*(one.word for one in some[:MOST_NAMED]), "-n", scope.namespace)
-    words = (*chosen, "--from", ",".join(named), "--to", to, *rest)
+    """Return a leftover whose command is about `some` of the objects that have such entries.
+
+    `which` of the entries of these managers are left over.
+    """
+    chosen = scope.options(some, all_of_them=len(some) == len(having))
+    words = (*chosen, "--from", ",".join(f"{name}{which}" for name in named), "--to", to)
     command = command_line(scope.program, "adopt", *words)
     return Leftover("several names", tuple(one.identity for one in some), command, named, to=to)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.applyconfiguration import versioned
-from hedgerow.fields.managed_fields import entry, held, managers
+from hedgerow.fields.managed_fields import entries, entry, held, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves
 from hedgerow.objects import annotation, metadata
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.relabelling import Takeover
     from hedgerow_tools.moving.transfers import Change
 
 _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
@@ -38,7 +39,7 @@ _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 class PlannedRelease:
     """The fields to give up.
 
-    `leaves` are held by hedgerow; `sole` are those that nobody else holds.
+    `leaves` are held by the managers that lose them; `sole` are those that nobody else holds.
     `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
     """
 
@@ -62,6 +63,27 @@ def release(live: Object, resource: Object, manager: str, fields: Sequence[str])
     sole = tuple(field_path for field_path in meant if len(holders[field_path]) == 1)
     field_policy = _yielding(resource, kind, name, fields, meant)
     return PlannedRelease(tuple(meant), sole, field_policy)
+
+
+def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRelease:
+    """Return what managers of other programs give up: the requested fields, or all."""
+    kind, name = str(live["kind"]), str(metadata(live)["name"])
+    meant = patterns(kind, name, fields)
+    taken = [(holder, tree) for holder, _, tree in entries(live) if asked.takes(holder, tree)]
+    found = dict.fromkeys(
+        field_path
+        for _, tree in taken
+        for field_path in leaves(tree)
+        if not is_key(field_path) and are_meant(meant, kind, name, field_path)
+    )
+    rest, known = holdings(live), held(live)
+    losing = {holder for holder, _ in taken}
+    sole = (
+        field_path
+        for field_path in found
+        if losing.issuperset(rest[field_path]) and not is_hollow(known, field_path)
+    )
+    return PlannedRelease(tuple(found), tuple(sole), "")
 
 
 def _releasable(live: Object, manager: str) -> list[FieldPath]:

@@ -7,6 +7,7 @@ and these lose it, in one write without any value.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -63,31 +64,60 @@ def replaces_copy(live: Object, manager: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
-    """Whose entries of an object become those of the applier `to`.
+class HolderName:
+    """Entries as they are named: of a manager, all or those of an operation and subresource.
 
-    `operation` and `subresource` None mean any, but the status is left to its writer: it is taken
-    over only if it is named.
+    The status is left to its writer: without a `subresource` its entries are not meant.
     """
 
-    managers: frozenset[str]
-    to: str
+    manager: str
     operation: str | None = None
     subresource: str | None = None
 
-    def takes(self, holder: Holder, tree: Tree) -> bool:
-        """Return whether an entry is taken over, under one of the names of its manager."""
+    @classmethod
+    def read(cls, text: str) -> HolderName:
+        """Return the name that `hedgerow owners` prints: `a`, `a Update`, `a Update scale`."""
+        found = _NAME.fullmatch(text)
+        return cls(*found.groups()) if found else cls(text)
+
+    def fits(self, holder: Holder, tree: Tree) -> bool:
+        """Return whether an entry is meant, under one of the names of its manager."""
         if self.operation not in (None, holder.operation):
             return False
         if self.subresource is None and holder.subresource == STATUS:
             return False
         if self.subresource not in (None, holder.subresource):
             return False
-        if holder.is_applier(self.to, _endpoint(holder)):
-            return False
-        return holder.manager in self.managers or (
+        return holder.manager == self.manager or (
             holder.operation == UPDATE and self._is_other_name(holder, tree)
         )
+
+    def _is_other_name(self, holder: Holder, tree: Tree) -> bool:
+        if self.manager in HELM and holder.manager in HELM:
+            return True
+        return self.manager == CLIENT_SIDE and is_client_side_apply(holder, tree)
+
+
+_NAME: Final = re.compile(r"(.+?) (Update|Apply)(?: (\S+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Whose entries of an object become those of the applier `to`."""
+
+    named: frozenset[HolderName]
+    to: str
+
+    @property
+    def managers(self) -> frozenset[str]:
+        """The managers of these entries."""
+        return frozenset(name.manager for name in self.named)
+
+    def takes(self, holder: Holder, tree: Tree) -> bool:
+        """Return whether an entry is taken over."""
+        if holder.is_applier(self.to, _endpoint(holder)):
+            return False
+        return any(name.fits(holder, tree) for name in self.named)
 
     def takes_first(self, live: Object) -> bool:
         """Return whether what an object without managed fields has is taken over."""
@@ -95,11 +125,6 @@ class Takeover:
             return False
         is_applied = bool(annotation(live, LAST_APPLIED))
         return BEFORE_FIRST_APPLY in self.managers or (CLIENT_SIDE in self.managers and is_applied)
-
-    def _is_other_name(self, holder: Holder, tree: Tree) -> bool:
-        if self.managers & HELM and holder.manager in HELM:
-            return True
-        return CLIENT_SIDE in self.managers and is_client_side_apply(holder, tree)
 
 
 @dataclass(frozen=True, slots=True)

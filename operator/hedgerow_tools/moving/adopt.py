@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedgerow.cli.connecting import Context, Kubeconfig  # noqa: TC001 - typer reads the annotations
-from hedgerow.cli.options import (
-    AllNamespaces,
-    Files,
-    Namespace,
-    Output,
-    Selector,
-    check_manager,
-    field_option,
-)
+from hedgerow.cli.options import Output, check_manager, field_option
 from hedgerow.cli.program import program_name
-from hedgerow.fields.managed_fields import entries, managers
+from hedgerow.fields.managed_fields import entries
 from hedgerow.objects import metadata
 from hedgerow.texts import printable
 from hedgerow_tools.fields.relabelling import (
@@ -36,10 +28,20 @@ from hedgerow_tools.fields.selection import contested_in
 from hedgerow_tools.fields.sorting import sorting
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.moving.bulk import PlannedChange
-from hedgerow_tools.moving.orders import MoveOrder, Save, Undo, Yes, carry_out, undoing
+from hedgerow_tools.moving.orders import (
+    From,
+    MoveOrder,
+    Save,
+    Undo,
+    Yes,
+    carry_out,
+    holder_names,
+    others,
+    undoing,
+)
 from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.objects.managing import managing_resource
-from hedgerow_tools.objects.selection import ChosenObjects, Everything, Kustomize, Targets, named
+from hedgerow_tools.objects.selection import ChosenObjects, selecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,15 +53,6 @@ if TYPE_CHECKING:
     from hedgerow_tools.moving.bulk import Plan
     from hedgerow_tools.moving.writing import ObjectOutcome
 
-From = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        metavar="MANAGER,…",
-        help="The field managers whose fields are adopted, as `hedgerow owners` names them.",
-        show_default=False,
-    ),
-]
 To = Annotated[
     str,
     typer.Option(
@@ -69,21 +62,6 @@ To = Annotated[
     ),
 ]
 Fields = Annotated[list[str] | None, field_option("Adopt")]
-Operation = Annotated[
-    Literal["Update", "Apply"] | None,
-    typer.Option(
-        help="Adopt only fields that were written with this operation.", show_default="both"
-    ),
-]
-Subresource = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Adopt only fields that were written through this subresource: status, scale, or ''"
-        " for none.",
-        show_default="any but the status",
-    ),
-]
 Repair = Annotated[
     bool,
     typer.Option(
@@ -94,20 +72,13 @@ Repair = Annotated[
 ]
 
 
+@selecting
 def adopt_command(
-    target: Targets = None,
+    chosen: ChosenObjects,
     *,
     manager: From = "",
     to: To = "",
     field: Fields = None,
-    operation: Operation = None,
-    subresource: Subresource = None,
-    filename: Files = None,
-    kustomize: Kustomize = None,
-    selector: Selector = None,
-    everything: Everything = False,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
     repair: Repair = False,
     save: Save = None,
     undo: Undo = None,
@@ -130,9 +101,9 @@ def adopt_command(
 
     After that, an apply of the same manifests as the new manager meets no conflict with the former
     ones, and removes what the manifests leave out later. Other names of client-side apply and of
-    Helm 3 are adopted too. Status fields stay with their writer. An object that a controller made
-    is adopted if it is named, or in a manifest. Run it again after an interruption: what is adopted
-    is left alone.
+    Helm 3 are adopted too. Status fields stay with their writer, unless it is named with them:
+    --from 'argo Update status'. An object that a controller made is adopted if it is named, or in a
+    manifest. Run it again after an interruption: what is adopted is left alone.
 
     Without --to, a child of a hedgerow resource goes to its controller, which gets the fields that
     it declares. Nobody holds the other fields after that; they keep their values. Of a resource
@@ -140,24 +111,19 @@ def adopt_command(
     without a conflict, and removes status fields that it does not declare.
     """
     check_manager("--to", to)
-    chosen = ChosenObjects(
-        named(target), tuple(filename or ()), kustomize, selector, everything, namespace,
-        all_namespaces,
-    )  # fmt: skip
-    wanted = frozenset(name.strip() for name in manager.split(",") if name.strip())
-    moved = (wanted, to, field, operation, subresource)
-    is_moved = any(one not in (None, "", frozenset()) for one in moved)
+    named = holder_names(manager)
+    is_moved = bool(named or to or field)
     if undo:
-        others = is_moved or repair or save
-        order = undoing(undo, chosen, yes=yes, output=output, others=others)
+        more = is_moved or repair or save
+        order = undoing(undo, chosen, yes=yes, output=output, others=more)
         carry_out(order, kubeconfig, context)
         return
     chosen.check()
     if repair and is_moved:
         raise typer.BadParameter("--repair goes without --from and --to: who holds fields stays")
-    if not repair and not wanted:
+    if not repair and not named:
         raise typer.BadParameter("name with --from the managers whose fields are adopted")
-    asked = Takeover(wanted, to, operation, subresource)
+    asked = Takeover(named, to)
     adopted = _Adoptions(asked, tuple(field or ()))
     order = (
         MoveOrder("repair", chosen, _repairs, _is_unserved)
@@ -202,7 +168,7 @@ class _Adoptions:
             where = sorting(live, self.fields, declared)
             change = takeover(live, asked, served.versions, where)
             if change is None:
-                return PlannedChange(why=_others(live, asked, self.fields))
+                return PlannedChange(why=others(live, asked, self.fields))
             gotten = (move for move in moves(live, change) if asked.to in move.to)
             if declared is not None and next(gotten, None) is None:
                 raise MoveRefused(
@@ -226,12 +192,13 @@ class _Adoptions:
         asked = replace(self.asked, to=managing.manager)
         if not managing.itself:
             return asked, frozenset(contested_in(live, managing.object))
-        if asked.subresource not in (None, STATUS):
+        if any(name.subresource not in (None, STATUS) for name in asked.named):
             raise MoveRefused(
                 f"{managing.manager} declares nothing of it but its status; name the new field"
                 " manager with --to"
             )
-        return replace(asked, subresource=STATUS), None
+        named = frozenset(replace(name, subresource=STATUS) for name in asked.named)
+        return replace(asked, named=named), None
 
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
         """Yield what people should know of objects whose fields were adopted."""
@@ -263,13 +230,3 @@ def _of_copy(to: str) -> str:
     if to:
         return f"{printable(to)} gets its annotation {LAST_APPLIED} too: its next apply removes it."
     return f"Nobody holds its annotation {LAST_APPLIED} then, which stays."
-
-
-def _others(live: Object, asked: Takeover, fields: Sequence[str]) -> str:
-    """Return that there is nothing to adopt, and who holds fields."""
-    names = ", ".join(sorted({holder.manager for holder in managers(live)} - {asked.to}))
-    called = f" that is called {', '.join(fields)}" if fields else ""
-    return (
-        f"{', '.join(sorted(asked.managers))} holds nothing of it{called}; others:"
-        f" {names or 'nobody'}"
-    )

@@ -102,7 +102,7 @@ class Task:
             fate: ObjectFate = "changed" if step.first else step.fate
             return ObjectOutcome(ref, fate, to=step.to, why=step.why, data=step.data)
         if not (is_first and self.dry_run):
-            await self._write(ref, live, step.change)
+            await self.write(ref, live, step.change)
         return ObjectOutcome(
             ref,
             "changed",
@@ -121,7 +121,8 @@ class Task:
         body = versioned(identity(replace(ref, uid=metadata(live)["uid"])), live)
         return await applied(self.cluster, ref, body, field_manager(), dry_run=self.dry_run)
 
-    async def _write(self, ref: ObjectRef, live: Object, change: Relabelling) -> None:
+    async def write(self, ref: ObjectRef, live: Object, change: Relabelling) -> Object:
+        """Relabel an object's entries, and return it; raises MoveRefused if others are stored."""
         record = None if self.dry_run else self.record
         if record:
             await record.add(_recorded(ref, live, change.before, change.after))
@@ -135,7 +136,7 @@ class Task:
         )
         stored = changed(after, change)
         if stored is None:
-            return
+            return after
         if record:
             await record.add(_recorded(ref, live, change.before, stored))
         has = "would have" if self.dry_run else "has"

@@ -14,9 +14,11 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say, typed
+from hedgerow.fields.managed_fields import managers
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.texts import numbered, printable
 from hedgerow_tools import interrupts
+from hedgerow_tools.fields.relabelling import HolderName
 from hedgerow_tools.moving import bulk, report, undo_file
 from hedgerow_tools.moving.bulk import Task
 from hedgerow_tools.moving.undo_file import UndoFile
@@ -38,6 +40,16 @@ if TYPE_CHECKING:
 
 Action = Literal["adopt", "release", "repair", "undo"]
 
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="MANAGER,…",
+        help="The field managers that lose the fields, as `hedgerow owners` names them; with an"
+        " operation and a subresource only such entries: 'a Update scale'.",
+        show_default=False,
+    ),
+]
 Save = Annotated[
     Path | None,
     typer.Option(
@@ -74,8 +86,8 @@ _TOLD: Final = ("changed", "failed", "kept")
 class MoveOrder:
     """The request: what is done to which objects, or what of a file is `undone`.
 
-    `asked` is set for an adoption. `is_meant` tells which of all objects are, by their metadata.
-    `notes` are what people should know of the outcomes.
+    `asked` is set if managers are named that lose fields. `is_meant` tells which of all objects
+    are, by their metadata. `notes` are what people should know of the outcomes.
     """
 
     action: Action
@@ -88,6 +100,21 @@ class MoveOrder:
     save: Path | None = None
     yes: bool = False
     output: str = "text"
+
+
+def holder_names(text: str) -> frozenset[HolderName]:
+    """Return the holders that --from names."""
+    return frozenset(HolderName.read(name.strip()) for name in text.split(",") if name.strip())
+
+
+def others(live: Object, asked: Takeover, fields: Sequence[str]) -> str:
+    """Return that there is nothing to move, and who holds fields."""
+    names = ", ".join(sorted({holder.manager for holder in managers(live)} - {asked.to}))
+    called = f" that is called {', '.join(fields)}" if fields else ""
+    return (
+        f"{', '.join(sorted(asked.managers))} holds nothing of it{called}; others:"
+        f" {names or 'nobody'}"
+    )
 
 
 def undoing(
@@ -133,8 +160,8 @@ async def _begun(cluster: Cluster, order: MoveOrder, records: Sequence[AdoptedOb
         return _Handled(len(by_object), for_each([*by_object.values()], undone))
     served = await discovered(cluster)
     is_meant = partial(order.is_meant, served)
-    # Of others, what a controller made is not adopted; children are what is released.
-    controlled = order.action != "adopt"
+    # What a controller made is left alone, unless our children are released, or it is repaired.
+    controlled = order.asked is None
     these = await found(cluster, order.chosen, served, is_meant, controlled=controlled)
     total = len(these.objects)
     one = task(whole=total == 1, required=bool(order.chosen.names))

@@ -12,35 +12,37 @@ from pydantic import ValidationError
 
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit  # noqa: TC001
-from hedgerow.cli.options import (
-    AllNamespaces,
-    Files,
-    Instance,
-    Namespace,
-    Output,
-    Selector,
-    check_manager,
-    field_option,
-)
-from hedgerow.cli.program import field_manager, installation, program_name, registry
+from hedgerow.cli.options import Output, check_manager, field_option
+from hedgerow.cli.program import field_manager, program_name, registry
+from hedgerow.fields.managed_fields import entries, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.kube.errors import Conflict
 from hedgerow.objects import controller_of, metadata
 from hedgerow.plan.yield_and_claim import YIELD
-from hedgerow.settings import SYSTEM_NAMESPACE, Settings
+from hedgerow.settings import Settings
 from hedgerow.texts import command_line, escaped, numbered, printable, within
 from hedgerow_tools import interrupts
-from hedgerow_tools.fields.giving_up import release
-from hedgerow_tools.fields.relabelling import APPLY, Takeover, takeover
+from hedgerow_tools.fields.giving_up import giving_up, release
+from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
 from hedgerow_tools.moving import report
 from hedgerow_tools.moving.bulk import PlannedChange
-from hedgerow_tools.moving.orders import MoveOrder, Save, Undo, Yes, carry_out, undoing
+from hedgerow_tools.moving.orders import (
+    From,
+    MoveOrder,
+    Save,
+    Undo,
+    Yes,
+    carry_out,
+    holder_names,
+    others,
+    undoing,
+)
 from hedgerow_tools.moving.removing import remove_unowned
 from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.moving.withdraw import SHOWN, Order, show, withdraw
 from hedgerow_tools.moving.writing import subject
-from hedgerow_tools.objects.managing import managing_resource
-from hedgerow_tools.objects.selection import ChosenObjects, Kustomize, Targets, named
+from hedgerow_tools.objects.managing import above, managing_resource
+from hedgerow_tools.objects.selection import ChosenObjects, selecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -74,11 +76,12 @@ OfNobody = Annotated[
     ),
 ]
 _OF_ALL = "Everything that an installation holds"
-Everything = Annotated[
-    bool,
+Instance = Annotated[
+    str | None,
     typer.Option(
-        "--all",
-        help="Give up all that --instance holds.",
+        metavar="NAME",
+        help="Give up all that this installation holds; '' is the one without a name.",
+        show_default=False,
         rich_help_panel=_OF_ALL,
     ),
 ]
@@ -87,7 +90,8 @@ Controllers = Annotated[
     typer.Option(
         "--controller",
         metavar="NAME",
-        help="With --all: only what this controller holds; may be given several times.",
+        help="Give up only what this controller of the installation holds; may be given several"
+        " times.",
         show_default="all",
         rich_help_panel=_OF_ALL,
     ),
@@ -96,50 +100,39 @@ Drop = Annotated[
     bool,
     typer.Option(
         "--drop",
-        help="With --all: remove values that nobody else holds.",
-        rich_help_panel=_OF_ALL,
-    ),
-]
-SystemNamespace = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMESPACE",
-        help="With --all: the namespace of the installation's Lease, to see whether it runs.",
-        show_default=SYSTEM_NAMESPACE,
+        help="Remove what nobody else holds, instead of keeping it.",
         rich_help_panel=_OF_ALL,
     ),
 ]
 
 
+@selecting
 def release_command(
-    target: Targets = None,
+    chosen: ChosenObjects,
     *,
+    manager: From = "",
     field: Fields = None,
     to: To = "",
     unowned: OfNobody = False,
-    instance: Instance = None,
-    filename: Files = None,
-    kustomize: Kustomize = None,
-    selector: Selector = None,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
     save: Save = None,
     undo: Undo = None,
     yes: Yes = False,
     output: Output = "text",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    everything: Everything = False,
+    instance: Instance = None,
     controller: Controllers = None,
     drop: Drop = False,
-    system_namespace: SystemNamespace = None,
 ) -> None:
-    """Hand fields of children over to other field managers; no value changes.
+    """Give fields up, or hand them over to another field manager; no value changes.
 
-    The command shows what would move, and the API server checks it; with --yes it is done. First it
-    annotates the resource to yield the fields (hedgerow.dev/yield); otherwise the operator would
-    declare them again. A field that nobody else holds would be declared again too: the command
-    keeps it (exit code 3), unless --to names a field manager that holds the field from then on.
+    The command shows what would move, and the API server checks it; with --yes it is done. A field
+    that nobody else holds is kept (exit code 3), unless --to names a field manager that holds it
+    from then on.
+
+    A child of a hedgerow resource is released by its operator: first the resource is annotated to
+    yield the fields (hedgerow.dev/yield); otherwise the operator would declare them again. Of any
+    other object, --from names the field managers that give fields up.
 
     With --unowned, the command is about fields of any object that nobody holds, such as defaults
     and what is left of a manager that is gone: no apply removes them, not even a forced one. The
@@ -148,32 +141,30 @@ def release_command(
     way for a default that must go together with another change, such as spec.strategy.rollingUpdate
     when a Deployment gets the type Recreate.
 
-    With --all, the command gives up everything that an installation holds in children and status,
-    in all namespaces or in that of -n. The installation must have stopped for good; with
-    --controller, that controller must have stopped. --instance '' means the installation without a
-    name.
+    With --instance, the command gives up everything that an installation holds in children and
+    status, in all namespaces or in that of -n. The installation must have stopped for good; with
+    --controller, that controller must have stopped.
 
     - `kubectl annotate bluegreen demo 'hedgerow.dev/yield=Deployment/web: spec.replicas'` yields a
       field by hand
-    - `hedgerow release --instance two --all` shows what the instance `two` left behind
+    - `hedgerow release deploy/web --from kubectl-edit` gives up what others hold too
+    - `hedgerow release --instance two` shows what the instance `two` left behind
     """
     check_manager("--to", to)
-    chosen = ChosenObjects(
-        named(target), tuple(filename or ()), kustomize, selector, False, namespace, all_namespaces
-    )  # fmt: skip
-    of_all = bool(drop or controller or (system_namespace or instance) is not None)
-    if (everything or unowned) and (save or undo):
-        raise typer.BadParameter("--save and --undo go without --all and --unowned")
-    if everything:
-        if chosen.given or all_namespaces or field or unowned or (to and drop):
+    named, fields = holder_names(manager), tuple(field or ())
+    of_all = instance is not None or bool(controller)
+    if (of_all or unowned) and (save or undo):
+        raise typer.BadParameter("--save and --undo go without --instance and --unowned")
+    if of_all:
+        if chosen.given or chosen.all_namespaces or fields or unowned or named or (to and drop):
             raise typer.BadParameter(
-                "--all goes without objects, --field and --unowned, and with one of --to and --drop"
+                "--instance and --controller go without objects, --from, --field and --unowned, and"
+                " with one of --to and --drop"
             )
         order = Order(
             _instance(instance or ""),
             _controllers(controller or ()),
-            namespace or "",
-            system_namespace or installation().system_namespace,
+            chosen.namespace or "",
             to,
             drop=drop,
             yes=yes,
@@ -181,19 +172,16 @@ def release_command(
         if code := anyio.run(_withdrawn, order, output, kubeconfig, context):
             raise typer.Exit(code)
         return
-    if of_all:
-        raise typer.BadParameter(
-            "--instance, --drop, --controller and --system-namespace go with --all"
-        )
+    if drop:
+        raise typer.BadParameter("--drop goes with --instance")
     if undo:
-        others = field or to or unowned or save
-        order = undoing(undo, chosen, yes=yes, output=output, others=others)
+        more = fields or to or unowned or named or save
+        order = undoing(undo, chosen, yes=yes, output=output, others=more)
         carry_out(order, kubeconfig, context)
         return
     chosen.check()
-    fields = tuple(field or ())
     if unowned:
-        if len(chosen.names) != 1 or not fields:
+        if len(chosen.names) != 1 or not fields or named:
             raise typer.BadParameter("--unowned: name one KIND/NAME, and its fields with --field")
 
         async def remove() -> None:
@@ -203,8 +191,9 @@ def release_command(
 
         interrupts.run(remove)
         return
-    released = _Releases(fields, to, yes)
-    order = MoveOrder("release", chosen, released.plan, released.is_meant, released.notes)
+    asked = Takeover(named, to) if named else None
+    released = _Releases(fields, to, asked, yes)
+    order = MoveOrder("release", chosen, released.plan, released.is_meant, released.notes, asked)
     carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
 
 
@@ -232,43 +221,57 @@ def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Releases:
-    """Releases of children's fields; `fields` are paths as in `yield`, none of them means all."""
+    """Releases of fields; `fields` are paths as in `yield`, none of them means all.
+
+    Those that lose them are `asked` for; otherwise it is the controller that manages the object.
+    """
 
     fields: tuple[str, ...]
     to: str
+    asked: Takeover | None
     yes: bool
 
     def is_meant(self, _: ServedKinds, live: Object) -> bool:
-        """Return whether a resource of a known controller controls an object."""
-        owner = controller_of(live)
-        kind = (owner.get("apiVersion"), owner.get("kind"))
-        known = (one.resource.api for one in registry().controllers)
-        return any(kind == (api.group_version, api.kind) for api in known)
+        """Return whether an object has a named holder, or without one a resource of ours."""
+        if self.asked:
+            return any(self.asked.takes(holder, tree) for holder, _, tree in entries(live))
+        return above(controller_of(live)) is not None
 
     def plan(self, cluster: Cluster, served: ServedKinds) -> Plan:
         """Return the plan of each object."""
 
         async def planned(_: ObjectRef, live: Object) -> PlannedChange:
+            if asked := self.asked:
+                return self._planned(live, giving_up(live, asked, self.fields), asked, served)
             managing = await managing_resource(cluster, live)
             if managing is None or managing.itself:
+                names = ", ".join(dict.fromkeys(one.manager for one in managers(live))) or "nobody"
                 raise MoveRefused(
-                    f"it is no child of a {program_name()} resource; only of those it holds fields"
+                    f"no {program_name()} resource controls it; name with --from who gives fields"
+                    f" up: {names}"
                 )
             manager, resource = managing.manager, managing.object
             if self.to == manager:
                 raise MoveRefused(f"{manager} lets go of the fields; name another one with --to")
             found = release(live, resource, manager, self.fields)
-            if found.sole and not self.to:
-                return PlannedChange(fate="kept", why=_kept(manager, found.sole))
-            asked = Takeover(frozenset({manager}), self.to, APPLY, "")
-            change = takeover(live, asked, served.versions, _sorting(found))
-            if not found.field_policy:
-                return PlannedChange(change, self.to)
+            name = HolderName(manager, APPLY, "")
+            change = self._planned(live, found, Takeover(frozenset({name}), self.to), served)
+            if change.fate == "kept" or not found.field_policy:
+                return change
             data = {"resource": _name(managing), "yield": found.field_policy}
             first = partial(_yield, cluster, managing, found.field_policy)
-            return PlannedChange(change, self.to, first=first, data=data)
+            return replace(change, first=first, data=data, why="")
 
         return planned
+
+    def _planned(
+        self, live: Object, found: PlannedRelease, asked: Takeover, served: ServedKinds
+    ) -> PlannedChange:
+        if found.sole and not self.to:
+            return PlannedChange(fate="kept", why=_kept(asked.managers, found.sole))
+        change = takeover(live, asked, served.versions, _sorting(found))
+        why = "" if change else others(live, asked, self.fields)
+        return PlannedChange(change, self.to, why)
 
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
         """Yield what resources are annotated with."""
@@ -288,11 +291,11 @@ def _sorting(found: PlannedRelease) -> Callable[[FieldPath], FieldFate]:
     return where
 
 
-def _kept(manager: str, sole: Sequence[FieldPath]) -> str:
+def _kept(losing: Iterable[str], sole: Sequence[FieldPath]) -> str:
     paths = [path_of(field_path) for field_path in sole]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return (
-        f"nobody but {manager} holds {numbered(len(paths), 'field')} of these,"
+        f"nobody but {', '.join(sorted(losing))} holds {numbered(len(paths), 'field')} of these,"
         f" {', '.join(paths[:SHOWN])}{more}: name their new field manager with --to, or fewer"
         " fields with --field"
     )

@@ -1,4 +1,4 @@
-"""Withdraw: `hedgerow release --all`, everything that an installation holds given up."""
+"""Withdraw: `hedgerow release --instance`, everything that an installation holds given up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.fields.applyconfiguration import declaring
+from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.installations import STATUS, named, reporters
@@ -24,8 +24,10 @@ from hedgerow_tools.fields.giving_up import (
     losses,
     nothing,
 )
+from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
+from hedgerow_tools.moving.bulk import Task
 from hedgerow_tools.moving.report import change_data, outcome_data, outcome_line
-from hedgerow_tools.moving.writing import ObjectOutcome, applied, for_each, keep_copy, tried
+from hedgerow_tools.moving.writing import ObjectOutcome, applied, for_each, tried
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -50,7 +52,6 @@ class Order:
     instance: str
     controllers: tuple[Controller[Resource], ...]
     namespace: str
-    system_namespace: str
     to: str = ""
     drop: bool = False
     yes: bool = False
@@ -61,11 +62,7 @@ async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[Object
 
     Raises AnotherOperatorError if the installation is still at work, and KubeError.
     """
-    await refuse_while_at_work(
-        cluster,
-        installation=installation(order.instance),
-        system_namespace=order.system_namespace,
-    )
+    await refuse_while_at_work(cluster, installation(order.instance))
     async for outcomes in for_each(await _found(cluster, order), _Withdrawal.carry_out):
         yield outcomes
 
@@ -184,18 +181,23 @@ class _Withdrawal:
         }
 
     async def _hand_over(self, live: Object, endpoint: str, fields: int, to: str) -> ObjectOutcome:
-        """Make the new manager hold what would be lost, then give it up; no value changes."""
-        keep_copy(live, to, "name another field manager with --to")
+        """Make the new manager hold what would be lost, then give the rest up; no value changes."""
         done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
-        places = co_owning_apply(live, self.manager, endpoint)
-        body = declaring(live, to, places, endpoint)
-        now = await self._apply(body, endpoint, manager=to, dry_run=not self.order.yes)
+        places = frozenset(co_owning_apply(live, self.manager, endpoint))
+        named = HolderName(self.manager, APPLY, endpoint)
+        versions = frozenset(await group_versions(self.cluster))
+        change = takeover(
+            live,
+            Takeover(frozenset({named}), to),
+            versions,
+            lambda field_path: "moved" if field_path in places else "kept",
+        )
+        task = Task(self.cluster, dry_run=not self.order.yes)
+        now = await task.write(self.ref, live, change) if change else live
         if not self.order.yes:
             return done
-        changed = losses(live, now)
-        if all(is_mark(change.field_path) for change in changed):
-            changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
-        if told := tuple(change for change in changed if not is_mark(change.field_path)):
+        changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
+        if told := tuple(each for each in changed if not is_mark(each.field_path)):
             why = "admission changes"
             return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=told, why=why)
         await self._apply(nothing(now), endpoint)
@@ -210,16 +212,9 @@ class _Withdrawal:
         others = (one for one in found if one.instance != self.order.instance)
         return next((one.field_manager(self.controller.name) for one in others), "")
 
-    async def _apply(
-        self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
-    ) -> Object:
+    async def _apply(self, body: Object, endpoint: str, *, dry_run: bool = False) -> Object:
         return await applied(
-            self.cluster,
-            self.ref,
-            body,
-            manager or self.manager,
-            subresource=endpoint,
-            dry_run=dry_run,
+            self.cluster, self.ref, body, self.manager, subresource=endpoint, dry_run=dry_run
         )
 
 

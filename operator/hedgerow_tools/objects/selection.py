@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from hedgerow.cli.candidates import objects
-from hedgerow.cli.options import kustomize_option
+from hedgerow.cli.options import AllNamespaces, Files, Namespace, Selector, kustomize_option
 from hedgerow.cli.targets import joined, located, parted
 from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable
 from hedgerow.manifest import objects_in, sources
@@ -59,22 +60,65 @@ class ChosenObjects:
         ways = (self.names, self.files, self.kustomize is not None, self.labels is not None)
         return sum(map(bool, (*ways, self.everything)))
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is all of them, or those with labels, which the server lists."""
+        return self.everything or self.labels is not None
+
     def check(self) -> None:
         """Raise BadParameter unless the objects are chosen in one way."""
         if self.given != 1:
             raise typer.BadParameter("name the objects in one way: KIND/NAME, -f, -k, -l or --all")
-        if self.all_namespaces and (
-            self.namespace or not (self.everything or self.labels is not None)
-        ):
+        if self.all_namespaces and (self.namespace or not self.is_listed):
             raise typer.BadParameter(
                 "--all-namespaces goes with -l or --all, and without --namespace"
             )
 
 
-def named(words: Sequence[str] | None) -> tuple[str, ...]:
+def selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options that choose objects; it gets them as `chosen`.
+
+    They are the same for every command. Raises BadParameter for words that name no object.
+    """
+    hints = get_type_hints(command, include_extras=True)
+
+    def run(**given: Any) -> None:
+        words, files = given.pop("target") or (), given.pop("filename") or ()
+        picked = {name: given.pop(name) for name in _REST}
+        command(chosen=ChosenObjects(_named(words), tuple(files), **picked), **given)
+
+    own = [one for name, one in signature(command).parameters.items() if name != CHOSEN]
+    added = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=False if name in _FLAGS else None)
+        for name in _OPTIONS
+    ]
+    first, rest = added[:1], added[1:]
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {**hints, **_OPTIONS}
+    run.__annotations__.pop(CHOSEN)
+    run.__signature__ = Signature(  # type: ignore[attr-defined] - the library looks here
+        [one.replace(annotation=run.__annotations__[one.name]) for one in (*first, *own, *rest)]
+    )
+    return run
+
+
+def _named(words: Sequence[str]) -> tuple[str, ...]:
     """Return KIND/NAME words; a single object may be KIND NAME. Raises BadParameter."""
-    words = words or ()
     return tuple(words) if all("/" in word for word in words) else (joined(words),)
+
+
+CHOSEN = "chosen"
+_OPTIONS: Mapping[str, Any] = {
+    "target": Targets,
+    "filename": Files,
+    "kustomize": Kustomize,
+    "labels": Selector,
+    "everything": Everything,
+    "namespace": Namespace,
+    "all_namespaces": AllNamespaces,
+}
+_REST = ("kustomize", "labels", "everything", "namespace", "all_namespaces")
+_FLAGS = ("everything", "all_namespaces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +145,7 @@ async def found(
     cluster: Cluster,
     chosen: ChosenObjects,
     served: ServedKinds,
-    is_meant: Callable[[Object], bool],
+    is_meant: Callable[[Object], bool] = bool,
     *,
     controlled: bool = False,
 ) -> FoundObjects:

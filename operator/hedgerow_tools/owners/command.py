@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 import typer
 
-from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.options import Namespace, Selector, output_option
+from hedgerow.cli.options import output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
-from hedgerow.cli.targets import joined, located, parted, read
+from hedgerow.cli.targets import located, parted, read
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import controller_of, metadata, ref_of
@@ -25,6 +25,7 @@ from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.objects.managing import above, is_of, is_resource_of, managing_resource
 from hedgerow_tools.objects.openapi import Structures
+from hedgerow_tools.objects.selection import ChosenObjects, selecting
 from hedgerow_tools.owners import many
 from hedgerow_tools.owners.view import owners_view
 
@@ -37,16 +38,6 @@ if TYPE_CHECKING:
 
 OwnersFormat = Literal["tree", "json", "yaml", "html"]
 
-Target = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[KIND/NAME]",
-        autocompletion=objects,
-        help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
-        " certificate.cert-manager.io/web; or as two words: deploy web.",
-        show_default=False,
-    ),
-]
 FieldManager = Annotated[
     str,
     typer.Option(
@@ -61,8 +52,8 @@ ByManager = Annotated[
     bool,
     typer.Option(
         "--by-manager",
-        help="Of all objects of the namespace: how many fields each manager holds, and what is left"
-        " over from former ones.",
+        help="Of all objects of the namespace, or those named: how many fields each manager holds,"
+        " and what is left over from former ones.",
     ),
 ]
 Output = Annotated[
@@ -71,12 +62,11 @@ Output = Annotated[
 ]
 
 
+@selecting
 def owners_command(
-    target: Target = None,
+    chosen: ChosenObjects,
     *,
     by_manager: ByManager = False,
-    selector: Selector = None,
-    namespace: Namespace = None,
     manager: FieldManager = "",
     contested: Contested = False,
     output: Output = "tree",
@@ -92,35 +82,40 @@ def owners_command(
     Secrets are never shown.
 
     With --by-manager, the command counts the fields that each manager holds of all objects of a
-    namespace, or with -l of those with these labels. Below are leftovers: managers that are one
+    namespace, or of those that are named. Below are leftovers: managers that are one
     thing under several names, such as client-side apply where somebody applies on the server now,
     the replicas of an autoscaler that is gone, and fields of API versions that the server does not
     serve; each with the command that settles it.
 
     - `kubectl get deployment web -o yaml --show-managed-fields` shows what the API server has
     """
-    if by_manager or selector is not None:
-        if target or manager or contested or output == "html" or not by_manager:
+    if by_manager:
+        if manager or contested or output == "html":
             raise typer.BadParameter(
-                "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
+                "--by-manager goes without --manager and --contested, and with --output tree, json"
+                " or yaml"
             )
+        some = chosen if chosen.given else replace(chosen, everything=True)
+        some.check()
 
         async def count() -> many.OwnersCount:
             async with connected(kubeconfig, context) as cluster:
-                return await many.count(cluster, namespace or cluster.namespace, selector or "")
+                return await many.count(cluster, some)
 
         many.show(anyio.run(count), output)
         return
-    if not target:
-        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --by-manager")
-    kind, name = parted(joined(target))
+    if len(chosen.names) != 1 or chosen.given != 1 or chosen.all_namespaces:
+        raise typer.BadParameter(
+            "name one KIND/NAME, such as deployment/web, or several objects with --by-manager"
+        )
+    kind, name = parted(chosen.names[0])
 
     versions: list[str] = []
     hidden: list[str] = []
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:
-            ref = await located(cluster, (kind, name), namespace or cluster.namespace)
+            ref = await located(cluster, (kind, name), chosen.namespace)
             live = await read(cluster, ref)
             versions.extend(await _unserved(cluster, live))
             structure = await Structures(cluster).of(ref.api)
@@ -141,9 +136,9 @@ def owners_command(
             return live, whole, told
 
     live, whole, disputes = anyio.run(carry_out)
-    chosen = selection.choose(whole, manager, contested=contested)
+    shown = selection.choose(whole, manager, contested=contested)
     said = selection.nothing(manager, contested=contested, hidden=bool(hidden))
-    view = owners_view(live, whole, chosen, disputes, versions)
+    view = owners_view(live, whole, shown, disputes, versions)
     _print(view, said, output, all_told=contested)
 
 

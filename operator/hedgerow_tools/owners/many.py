@@ -24,13 +24,17 @@ from hedgerow_tools.fields.by_manager import (
     tally,
 )
 from hedgerow_tools.objects.listing import listed, say_unread
+from hedgerow_tools.objects.selection import UnknownObject
+from hedgerow_tools.objects.selection import found as found_objects
 from hedgerow_tools.render.tables import table_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from hedgerow.kube.cluster import Cluster
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.objects.selection import ChosenObjects
 
 _AUTOSCALER: Final = ApiResource(
     "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"
@@ -41,7 +45,10 @@ _KINDS: Final = 4
 
 
 class OwnersCount(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Who holds how many fields of some objects, and what is left over; `unread` kinds say why."""
+    """Who holds how many fields of some objects, and what is left over; `unread` kinds say why.
+
+    The namespace is empty for all of them.
+    """
 
     namespace: str
     objects: int
@@ -51,19 +58,49 @@ class OwnersCount(Struct, frozen=True, rename="camel", omit_defaults=True):
     selector: str = ""
 
 
-async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
-    """Return who holds how many fields of a namespace's objects. Raises KubeError."""
+async def count(cluster: Cluster, chosen: ChosenObjects) -> OwnersCount:
+    """Return who holds how many fields of the chosen objects. Raises KubeError."""
     served = await discovered(cluster)
 
     def reduce(item: Object) -> Object:
         return {"tally": tally(item, served.versions)}
 
-    found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
-    objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
-    scope = CountScope(namespace, labels, typed())
-    scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
-    left, rows = leftovers(objects, scope, scalers), managers(objects)
-    return OwnersCount(namespace, len(objects), rows, left, found.unread, labels)
+    namespace = "" if chosen.all_namespaces else chosen.namespace or cluster.namespace
+    labels = chosen.labels or ""
+    unread: dict[str, str] = {}
+    if chosen.is_listed:
+        found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
+        objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
+        unread |= found.unread
+    else:
+        these = await found_objects(cluster, chosen, served)
+        objects = [one async for one in _read(cluster, these.objects, reduce, unread)]
+    left: list[Leftover] = []
+    for place in sorted({one.tally.namespace for one in objects}):
+        there = [one for one in objects if one.tally.namespace == place]
+        scope = CountScope(place, labels, typed(), named=not chosen.is_listed)
+        scaled = any(one.tally.scaled for one in there)
+        scalers = await _scalers(cluster, place) if scaled else None
+        left += leftovers(there, scope, scalers)
+    return OwnersCount(namespace, len(objects), managers(objects), left, unread, labels)
+
+
+async def _read(
+    cluster: Cluster,
+    refs: Iterable[ObjectRef | UnknownObject],
+    reduce: Callable[[Object], Object],
+    unread: dict[str, str],
+) -> AsyncIterator[CountedObject]:
+    """Yield the tallies of single objects; those that are not there are `unread`."""
+    for ref in refs:
+        if isinstance(ref, UnknownObject):
+            unread[str(ref.ref)] = ref.why
+            continue
+        live = await cluster.read(ref.api, ref.name, ref.namespace, partial=True)
+        if live is None:
+            unread[str(ref)] = "it does not exist"
+        else:
+            yield CountedObject(ref.api, reduce(live)["tally"])
 
 
 async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:
@@ -91,7 +128,8 @@ def show(found: OwnersCount, output: str) -> None:
     chosen = f" with labels {found.selector}" if found.selector else ""
     kinds = len({kind for row in found.managers for kind in row.kinds})
     count = f"{numbered(found.objects, 'object')} of {numbered(kinds, 'kind')}"
-    echo(f"{count} in namespace {found.namespace}{chosen}: {fields} held")
+    where = f"in namespace {found.namespace}" if found.namespace else "in all namespaces"
+    echo(f"{count} {where}{chosen}: {fields} held")
     if found.managers:
         echo("")
         for line in table_lines(_HEADERS, map(_row, found.managers), cut=(0, 4)):

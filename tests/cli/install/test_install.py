@@ -11,24 +11,28 @@ import yaml
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
-from hedgerow.cli.install.command import Again, told_of_role
+from hedgerow.cli.install.command import Again, told_of_object
 from hedgerow.cli.install.definitions import (
     FIELD_MANAGER,
     SERVED_TIMEOUT,
     InstallError,
 )
-from hedgerow.cli.install.roles import CLUSTER_ROLE, grant, revoke
+from hedgerow.cli.install.objects import CLUSTER_ROLE, grant, revoke
+from hedgerow.cli.install.operator_objects import operator_objects
 from hedgerow.deploy import access
 from hedgerow.deploy.names import Names
 from hedgerow.objects import PROGRAM
+from hedgerow.settings import Settings
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name
 from hedgerow_schemas.memcached import Memcached
 from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_testing.memory.kind import ServedKind
 from hedgerow_testing.memory.kinds import custom_resource
+from hedgerow_testing.memory.schema import Atomic
 from support.operator.registered import ALL, RESOURCES
-from support.server.apiserver import Reply, refusal
+from support.server.apiserver import ApiServer, Reply, refusal
 from support.server.connected import Clock, connected
 
 NAME, OTHERS = "bluegreens.app.demo.kakao.com", "others.other.example.com"
@@ -42,6 +46,17 @@ pytestmark = pytest.mark.anyio
 # One definition is enough to tell what happens to each.
 install = partial(installing.install, resources=(BlueGreen,), plain=True)
 uninstall = partial(installing.uninstall, resources=(BlueGreen,))
+
+
+def operators():
+    """Return the kinds of an operator's objects that the model does not know in full."""
+    known = {api.kind for api in ApiServer().store.apis} - {"Deployment"}
+    for one in operator_objects("-", "cluster", Settings()):
+        kind, is_namespaced = one["kind"], "namespace" in one["metadata"]
+        if kind not in known:
+            api = ApiResource(one["apiVersion"], kind, f"{kind.lower()}s", is_namespaced)
+            parts = dict.fromkeys(one.keys() - {"apiVersion", "kind", "metadata"}, Atomic())
+            yield ServedKind(api, parts)
 
 
 class Other(BlueGreen):
@@ -508,8 +523,30 @@ class TestCommands:
     def test_as_json_nothing_to_install_is_an_empty_list(self, server, typing):
         code, out, _ = typing("install", "--controllers", "scaler", "-o", "json")
 
-        assert json.loads(out) == {"dryRun": False, "definitions": [], "roles": []}
+        assert json.loads(out) == {"dryRun": False, "definitions": [], "objects": []}
         assert (code, server.logins) == (0, [])
+
+    def test_with_an_image_the_operator_comes_and_goes_too(self, server, typing):
+        server.store.serve(*operators())
+        words = ("install", "--plain", "--image", "registry.example/op:1")
+        code, out, err = typing(*words, "--dry-run")
+        assert (code, server.store.all()) == (0, {})
+        kinds = [one["kind"] for one in yaml.load_all(out, yaml.CSafeLoader)]
+        assert {"Deployment", "Namespace", "ClusterRole"} <= set(kinds)
+        assert "deployment/hedgerow created (dry run)" in err
+
+        server.store.open_namespace("hedgerow-system")
+        for action in ("created", "unchanged"):
+            code, out, err = typing(*words)
+            assert (code, err) == (0, "")
+            assert f"deployment/hedgerow {action}\n" in out
+            assert {line.split()[1].rstrip(":") for line in out.splitlines()} == {action}
+
+        code, out, _ = typing("uninstall")
+        assert code == 0
+        assert "deployment/hedgerow deleted\n" in out
+        left = [one["kind"] for one in server.store.all().values()]
+        assert left == ["Namespace"]
 
     def test_resources_are_deleted_only_when_told(self, server, typing):
         declare(server)
@@ -544,7 +581,7 @@ class TestRoles:
         changes = await grant(cluster, ALL.resources, ALL.resources)
 
         made = [access.viewer(names, ALL.resources), access.editor(names, ALL.resources)]
-        assert [change.role for change in changes] == made
+        assert [change.body for change in changes] == made
         assert actions(changes) == [(one["metadata"]["name"], "created") for one in made]
 
     async def test_a_second_run_changes_nothing(self, cluster):
@@ -596,7 +633,7 @@ class TestRoles:
         server.store.apply(THEIRS, "kubectl", force=True)
         viewer, _ = await grant(cluster, RESOURCES, RESOURCES)
 
-        assert list(told_of_role(viewer)) == [
+        assert list(told_of_object(viewer)) == [
             f"{VIEWER} conflicted",
             "  .rules is held by kubectl with another value: left as it is",
             f"  to take it over: `{Again().taking_over(plain=False)}`",
@@ -619,5 +656,5 @@ class TestRoles:
         changes = await grant(cluster, RESOURCES, RESOURCES)
 
         assert {change.action for change in changes} == {"forbidden"}
-        assert "you may not write it" in next(iter(told_of_role(changes[0])))
+        assert "you may not write it" in next(iter(told_of_object(changes[0])))
         assert {change.action for change in await revoke(cluster)} == {"forbidden"}

@@ -222,7 +222,7 @@ class TestWords:
         (conflict_event,) = said(FIELD.model_copy(update=other))
 
         assert "held by hedgerow-two-bluegreen" in conflict_event.notice.note
-        assert "`hedgerow release --instance two --all`" in conflict_event.notice.note
+        assert "`hedgerow release --instance two`" in conflict_event.notice.note
         assert "hedgerow.dev/claim" not in conflict_event.notice.note
 
     REF = ObjectRef(Service.api, "ns", "demo")

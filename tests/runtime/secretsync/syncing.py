@@ -10,8 +10,8 @@ from hedgerow.controllers.secretsync.controller import secretsync
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import TARGET_NAME
 from hedgerow_testing.memory.kinds import BUILTIN, NAMESPACE
-from hedgerow_testing.memory.server import Server
 from runtime.world import World
+from support.server.store import Editable
 
 Object = dict[str, Any]
 HOME = "secretsync"
@@ -32,7 +32,7 @@ class Syncing:
         *namespaces: str,
         options: Selection | None = None,
     ) -> None:
-        self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
+        self.server = Editable((*BUILTIN, NAMESPACE), namespaces=())
         for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
             self.open(name)
         self.restart(options=options or Selection())

@@ -12,7 +12,7 @@ from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
 from support.server.connected import connect
 
 MARKER = "pl4nted-m4rker"
-ALL = ("release", "--all", "--controller", "secretsync", "--yes")
+ALL = ("release", "--controller", "secretsync", "--yes")
 
 
 @pytest.fixture

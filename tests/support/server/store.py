@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.cli.install.roles import CLUSTER_ROLE
+from hedgerow.cli.install.objects import CLUSTER_ROLE
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
 from hedgerow_testing.memory import kinds
@@ -49,7 +49,25 @@ class Entry:
     before: Object | None
 
 
-class Store(Server):
+class Editable(Server):
+    """The model's server, which also takes a JSON patch."""
+
+    def edit(self, target: Object, patch: list[Object]) -> Object:
+        """Carry out a JSON patch of tests and replacements; it leaves no entry of its own."""
+        there = copy.deepcopy(self._live(self._key(target)))
+        for operation in patch:
+            *steps, last = operation["path"].strip("/").split("/")
+            place: Any = there
+            for step in steps:
+                place = place[_step(place, step)]
+            if operation["op"] == "replace":
+                place[_step(place, last)] = operation["value"]
+            elif place[_step(place, last)] != operation["value"]:
+                raise Refused(422, "Invalid", "the server rejected our request")
+        return copy.deepcopy(self._put(self._key(target), there, "MODIFIED"))
+
+
+class Store(Editable):
     """The model's server with a log, a history and a clock that goes by itself."""
 
     def __init__(self, wall: Callable[[], float], kinds: Iterable[ServedKind] = ()) -> None:
@@ -75,20 +93,6 @@ class Store(Server):
         other.log, other.past = list(self.log), list(self.past)
         other.on_entry = lambda _entry: None
         return other
-
-    def edit(self, target: Object, patch: list[Object]) -> Object:
-        """Carry out a JSON patch of tests and replacements; it leaves no entry of its own."""
-        there = copy.deepcopy(self._live(self._key(target)))
-        for operation in patch:
-            *steps, last = operation["path"].strip("/").split("/")
-            place: Any = there
-            for step in steps:
-                place = place[_step(place, step)]
-            if operation["op"] == "replace":
-                place[_step(place, last)] = operation["value"]
-            elif place[_step(place, last)] != operation["value"]:
-                raise Refused(422, "Invalid", "the server rejected our request")
-        return copy.deepcopy(self._put(self._key(target), there, "MODIFIED"))
 
     def _append_event(self, event: Any, last: Object) -> None:
         key = self._key(last)

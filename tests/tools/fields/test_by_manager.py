@@ -82,15 +82,15 @@ class TestLeftovers:
             ),
             (
                 [entry("helm", spec("x")), entry("Helm/Update", spec("y"))],
-                ["adopt --all -n shop --from Helm,helm --to helm --operation Update"],
+                ["adopt --all -n shop --from 'Helm Update,helm Update' --to helm"],
             ),
             (
                 [entry("helm", spec("x")), entry("helm/Update/scale", spec("y"))],
-                ["adopt --all -n shop --from Helm,helm --to helm --operation Update"],
+                ["adopt --all -n shop --from 'Helm Update,helm Update' --to helm"],
             ),
             (
                 [entry("a;b", spec("x")), entry("a;b/Update", spec("y"))],
-                ["adopt --all -n shop --from 'a;b' --to 'a;b' --operation Update"],
+                ["adopt --all -n shop --from 'a;b Update' --to 'a;b'"],
             ),
         ],
     )
@@ -114,8 +114,19 @@ class TestLeftovers:
 
         found = told(counted(*mine), counted(*mine, api=SECRET), counted(*other, name="o"))
 
-        words = "deployment.apps/web secret/web -n shop --from a --to a --operation Update"
+        words = "deployment.apps/web secret/web -n shop --from 'a Update' --to a"
         assert found == [("several names", f"hedgerow adopt {words}")]
+
+    def test_what_a_controller_made_is_left_alone_unless_it_is_named(self):
+        entries = entry("a", spec("x")), entry("a/Update", spec("y"))
+        owner = {"uid": "u", "controller": True}
+        meta = {"name": "web-1", "namespace": "shop", "ownerReferences": [owner]}
+        live = {"metadata": {**meta, "managedFields": list(entries)}}
+        made = CountedObject(DEPLOYMENT, tally(live, SERVED))
+        command = "hedgerow adopt deployment.apps/web-1 -n shop --from 'a Update' --to a"
+
+        assert told(made) == []
+        assert told(made, named=True) == [("several names", command)]
 
     def test_a_command_names_so_many_and_the_json_names_all(self):
         mine = entry("a", spec("x")), entry("a/Update", spec("y"))
@@ -134,7 +145,7 @@ class TestLeftovers:
 
         assert [command for _, command in found] == [
             "my op adopt --repair -l 'app in (a)' -n shop",
-            "my op adopt -l 'app in (a)' -n shop --from a --to a --operation Update",
+            "my op adopt -l 'app in (a)' -n shop --from 'a Update' --to a",
         ]
         assert found[0][0] == "unserved version"
 
@@ -151,7 +162,7 @@ class TestLeftovers:
         ],
     )
     def test_replicas_of_an_autoscaler_that_is_gone(self, entries, scalers, is_found):
-        options = "--from kube-controller-manager --to a --operation Update --subresource scale"
+        options = "--from 'kube-controller-manager Update scale' --to a"
         command = f"hedgerow adopt --all -n shop {options}"
 
         found = told(counted(*entries), scalers=scalers)
@@ -214,7 +225,7 @@ def test_rows_and_leftovers_are_their_own_json():
                         "name": "web",
                     }
                 ],
-                "command": "hedgerow adopt --all -n shop --from a --to a --operation Update",
+                "command": "hedgerow adopt --all -n shop --from 'a Update' --to a",
             },
         ],
     }

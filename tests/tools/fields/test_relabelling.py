@@ -10,6 +10,7 @@ from hedgerow.fields.sets import is_key, members
 from hedgerow.kube import adoption
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.relabelling import (
+    HolderName,
     Relabelling,
     Takeover,
     ValuesNeeded,
@@ -59,7 +60,7 @@ def written(obj: Object, change: Relabelling | None, **how: bool) -> list[Object
 
 
 def asked(*managers: str, to: str = "helm", **more: Any) -> Takeover:
-    return Takeover(frozenset(managers), to, **more)
+    return Takeover(frozenset(HolderName(manager, **more) for manager in managers), to)
 
 
 class TestWhoseEntries:
@@ -386,7 +387,7 @@ class TestAnyHistory:
         entries = obj["metadata"].get("managedFields") or []
         served = {one["apiVersion"] for one in entries}
 
-        found = takeover(obj, Takeover(managers, to), served)
+        found = takeover(obj, asked(*managers, to=to), served)
 
         if found is None:
             event("nothing to adopt")
@@ -400,7 +401,7 @@ class TestAnyHistory:
         again = restoration(after, found.before, found.after)
         key = str
         assert sorted(written(after, again), key=key) == sorted(entries, key=key)
-        assert takeover(after, Takeover(managers, to), served) is None
+        assert takeover(after, asked(*managers, to=to), served) is None
 
     @pytest.mark.parametrize("kind", sorted(SUBJECTS))
     @settings(max_examples=settings().max_examples // 2)
@@ -414,7 +415,7 @@ class TestAnyHistory:
         entries = obj["metadata"].get("managedFields") or []
         ways = st.sampled_from(["moved", "moved", "kept", "let go"])
         where = {place: data.draw(ways) for place in sorted(held(entries))}
-        request = Takeover(frozenset({*APPLIERS, *UPDATERS}), "team")
+        request = asked(*APPLIERS, *UPDATERS, to="team")
         served = {one["apiVersion"] for one in entries}
         found = takeover(obj, request, served, where.__getitem__)
         assume(found is not None)

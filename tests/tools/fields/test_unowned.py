@@ -307,8 +307,8 @@ class TestTyped:
         [
             ([CHILD], "and its fields with --field"),
             (["--field", "spec.x"], "name the objects in one way"),
-            ([CHILD, "--field", "spec.x", "--drop"], "go with --all"),
-            (["--all"], "--all goes without"),
+            ([CHILD, "--field", "spec.x", "--drop"], "--drop goes with --instance"),
+            (["--controller", "scaler", CHILD], "--controller go without"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, typed, words, why):

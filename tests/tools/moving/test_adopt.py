@@ -191,7 +191,7 @@ class TestRefused:
 
     def test_what_is_no_path_and_what_a_controller_does_not_write(self, garden, typed):
         assert "no path" in typed(CHILD, *FROM, "--field", "a..b")[1]
-        words = ("bluegreen/demo", "--from", "user", "--subresource", "")
+        words = ("bluegreen/demo", "--from", "user Update scale")
         assert "declares nothing of it but its status" in typed(*words)[1]
 
     def test_what_is_not_named_and_not_controlled(self, garden, typed):

@@ -30,7 +30,6 @@ def garden(garden: Garden) -> Garden:
     "words",
     [
         ("release", CHILD, "--unowned", "--field", "spec.progressDeadlineSeconds", *TO),
-        ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
     ],
 )
 def test_what_would_be_applied_as_kubectl_is_refused(garden, typing, words):

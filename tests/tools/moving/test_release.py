@@ -166,6 +166,44 @@ class TestTold:
         )
 
 
+class TestOfOthers:
+    """Fields of managers that have nothing to do with hedgerow."""
+
+    @pytest.fixture(autouse=True)
+    def foreign(self, garden) -> None:
+        garden.store.delete(garden.target)
+        live = garden.declare("helm", replicas=5)
+        del live["metadata"]["ownerReferences"]
+        garden.store.put(live)
+        garden.also("team", replicas=5, minReadySeconds=7)
+
+    @pytest.mark.parametrize(
+        ("words", "code", "told", "replicas", "seconds"),
+        [
+            ("", 1, "name with --from who gives fields up: helm, team", "helm team", "team"),
+            ("--from no", 0, "no holds nothing of it; others: helm, team", "helm team", "team"),
+            ("--from team", 3, "nobody but team holds 1 field of these", "helm team", "team"),
+            ("--from team --field spec.replicas", 0, "1 field released", "helm", "team"),
+            ("--from team --to x", 0, "2 fields released from team", "helm", "x"),
+            ("--from team,helm --to x --field spec.replicas", 0, "released from", "x", "team"),
+        ],
+    )
+    def test_named_managers_give_up_what_others_hold_or_get(
+        self, garden, typed, words, code, told, replicas, seconds
+    ):
+        before = garden.live
+        spec = before["spec"]
+        typed(CHILD, *words.split())
+        assert garden.live == before
+
+        ended, out, _ = typed(CHILD, *words.split(), "--yes")
+
+        assert (ended, garden.live["spec"]) == (code, spec)
+        assert told in out
+        assert garden.held("replicas") == set(replicas.split())
+        assert garden.held("minReadySeconds") == set(seconds.split())
+
+
 class TestRefused:
     @pytest.mark.parametrize("field", ["spec.a; Service/x: b", "spec.a\nService/x: b", "a;"])
     def test_a_field_that_would_be_an_entry_of_its_own(self, garden, typed, field):
@@ -191,7 +229,9 @@ class TestRefused:
         code, out, _ = typed(CHILD)
 
         assert code == 1
-        assert "no child of a hedgerow resource" in out
+        assert (
+            f"no hedgerow resource controls it; name with --from who gives fields up: {OURS}" in out
+        )
 
     def test_a_word_of_several_meanings_is_told(self, garden, typed):
         other = ApiResource("other.example.com/v1", "Deployment", "deployments")

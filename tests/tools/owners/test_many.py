@@ -10,8 +10,8 @@ from hedgerow_tools.objects.listing import say_unread
 from support.commands.gardens import CHILD, NAME, Garden
 from support.server.apiserver import Reply, refusal
 
-LEFT = "--from a --to a --operation Update"
-SCALED = "--from kube-controller-manager --to a --operation Update --subresource scale"
+LEFT = "--from 'a Update' --to a"
+SCALED = "--from 'kube-controller-manager Update scale' --to a"
 pytestmark = pytest.mark.usefixtures("garden")
 COMMAND = ("owners",)
 
@@ -19,7 +19,9 @@ COMMAND = ("owners",)
 @pytest.fixture
 def garden(garden: Garden) -> Garden:
     """A Deployment that `a` applies and updates, and that an autoscaler has scaled."""
-    garden.declare("a")
+    live = garden.declare("a")
+    del live["metadata"]["ownerReferences"]
+    garden.store.put(live)
     garden.store.merge(garden.target, {"spec": {"paused": True}}, "a")
     relabel(garden, "a", "Update", apiVersion="apps/v1")
     return garden
@@ -43,11 +45,12 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            ("", "name a KIND/NAME, such as deployment/web, or --by-manager"),
-            ("-l a=b", "-l with it"),
-            ("--by-manager -o html", "--by-manager goes with"),
-            ("deployment/x --by-manager", "--by-manager goes with"),
-            ("--by-manager --contested", "--by-manager goes with"),
+            ("", "name one KIND/NAME, such as deployment/web, or several objects with --by"),
+            ("-l a=b", "or several objects with --by-manager"),
+            ("deploy/a deploy/b", "or several objects with --by-manager"),
+            ("--by-manager -o html", "--by-manager goes without"),
+            ("--by-manager --contested", "--by-manager goes without"),
+            ("--by-manager -l a --all", "name the objects in one way"),
         ],
     )
     def test_what_makes_no_sense_is_told(self, garden, typed, words, told):
@@ -69,6 +72,24 @@ class TestCounted:
         assert out.endswith(f"\n    hedgerow adopt --all -n default {LEFT}\n")
         told = json.loads(typed("--by-manager", "-o", "json", "-n", "default")[1])
         assert [one["reason"] for one in told["leftovers"]] == ["several names"]
+
+    @pytest.mark.parametrize(
+        ("words", "where", "chosen"),
+        [
+            ((CHILD,), "in namespace default", f"deployment.apps/{NAME} -n default"),
+            ((CHILD, "svc/none"), "in namespace default", f"deployment.apps/{NAME} -n default"),
+            (("-A",), "in all namespaces", "--all -n default"),
+            (("--all",), "in namespace default", "--all -n default"),
+        ],
+    )
+    def test_objects_are_chosen_as_by_every_command(self, typed, words, where, chosen):
+        words = (*words, "--all") if words == ("-A",) else words
+        code, out, err = typed("--by-manager", *words)
+
+        assert code == 0
+        assert f" {where}: " in out
+        assert f"    hedgerow adopt {chosen} {LEFT}\n" in out
+        assert ("not looked at: Service/none: it does not exist" in err) == ("svc/none" in words)
 
     def test_labels_choose_and_nothing_may_be_left_over(self, typed):
         code, out, _ = typed("--by-manager", "-l", "no=such")

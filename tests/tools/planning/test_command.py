@@ -201,7 +201,7 @@ class TestSections:
             ),
             (
                 field("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
-                "hedgerow release --instance two --all",
+                "hedgerow release --instance two",
             ),
         ],
     )

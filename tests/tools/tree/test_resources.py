@@ -322,7 +322,7 @@ class TestResource:
         root = tree(of=reduced(resource))
 
         assert "instance 'two'" in root.warning
-        assert "hedgerow release --instance two --all" in root.warning
+        assert "hedgerow release --instance two" in root.warning
         assert root.children[0].warning == tree().warning == ""
 
     def test_one_without_status_says_so(self):

@@ -12,7 +12,8 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import DefinitionChange, field_manager
-from hedgerow.cli.install.roles import grant, revoke
+from hedgerow.cli.install.objects import grant, operate, revoke
+from hedgerow.cli.install.operator_objects import checked_image, operator_objects
 from hedgerow.cli.options import controllers_option, dry_run_option, output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.cli.install.roles import RoleChange
+    from hedgerow.cli.install.objects import ObjectChange
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import CustomResource
 
@@ -39,6 +40,14 @@ Plain = Annotated[
         "--plain",
         help="Leave the descriptions of Kubernetes's own types out; they make `kubectl explain`"
         " tell more and the definition five times as large.",
+    ),
+]
+Image = Annotated[
+    str | None,
+    typer.Option(
+        metavar="IMAGE",
+        help="Install the operator too, with this image: what `hedgerow manifests` prints.",
+        show_default=False,
     ),
 ]
 DryRun = Annotated[
@@ -74,6 +83,7 @@ def install_command(
     *,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    image: Image = None,
     controllers: WhichControllers = None,
     plain: Plain = False,
     breaking: Breaking = False,
@@ -83,7 +93,8 @@ def install_command(
     """Install the custom resources by server-side apply, and wait until they are served.
 
     With them come the ClusterRoles of viewers and editors, which Kubernetes aggregates to `view`,
-    `edit` and `admin`. One that somebody else has made is left as it is.
+    `edit` and `admin`, and with --image the operator, for all namespaces; `hedgerow manifests` has
+    it in other forms. An object that somebody else has made is left as it is.
 
     Nothing is forced: a definition that another field manager holds is shown and left as it
     is. Run twice, the second run changes nothing. Exit code 3 means a conflict.
@@ -96,34 +107,39 @@ def install_command(
     With -o json, `definitions` has for each one its `name`, the `action` (created, configured,
     unchanged, conflicted or refused), its size in `bytes`, as `conflicts` each `path` that another
     `manager` holds, and as `losses` `what` the `count` of objects lose, with the first `objects`.
-    `roles` has the `name`, the `action` and the `conflicts` of each ClusterRole; the action may be
-    foreign, or forbidden to you, as well. `dryRun` says whether it was only tried.
+    `objects` has the `kind`, the `name`, the `action` and the `conflicts` of each other object; the
+    action may be foreign, or forbidden to you, as well. `dryRun` says whether it was only tried.
 
     - `hedgerow install --dry-run | kubectl apply --server-side
       --field-manager=hedgerow-install -f -` does it by hand
     """
-    names = Settings(controllers=tuple(controllers or ())).controllers
+    settings = Settings(controllers=tuple(controllers or ()))
+    names = settings.controllers
     if told := registry().unknown(names):
         raise typer.BadParameter(f"--controllers: {told}")
     wanted = registry().limited(names).resources
     resources = tuple(definitions.rendered(wanted, program_name(), say))
 
+    operator = operator_objects(checked_image(image), "cluster", settings) if image else []
     lacking = Exit.FAILED if len(resources) < len(wanted) else Exit.DONE
-    if not resources and not lacking:
+    if not resources and not lacking and not operator:
         say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
 
-    async def carry_out() -> tuple[Sequence[DefinitionChange], Sequence[RoleChange]]:
+    async def carry_out() -> tuple[Sequence[DefinitionChange], Sequence[ObjectChange]]:
         async with connected(kubeconfig, context) as cluster:
             changes = await installed(
                 cluster, resources, plain=plain, dry_run=dry_run, breaking=breaking
             )
             known, name = registry().resources, program_name()
-            return changes, await grant(cluster, resources, known, dry_run=dry_run, program=name)
+            roles = await grant(cluster, resources, known, dry_run=dry_run, program=name)
+            applied = {role.name for role in roles}
+            rest = [one for one in operator if one["metadata"]["name"] not in applied]
+            return changes, roles + await operate(cluster, rest, dry_run=dry_run, program=name)
 
-    changes, roles = anyio.run(carry_out) if resources else ((), ())
-    again = Again(tuple(controllers or ()), kubeconfig, context)
-    show(changes, roles, again, plain=plain, dry_run=dry_run, output=output)
-    actions = {change.action for change in (*changes, *roles)}
+    changes, objects = anyio.run(carry_out) if resources or operator else ((), ())
+    again = Again(tuple(controllers or ()), kubeconfig, context, image)
+    show(changes, objects, again, plain=plain, dry_run=dry_run, output=output)
+    actions = {change.action for change in (*changes, *objects)}
     if "refused" in actions:
         raise typer.Exit(Exit.FAILED)
     raise typer.Exit(Exit.CONFLICT if "conflicted" in actions else lacking)
@@ -137,7 +153,8 @@ def uninstall_command(
 ) -> None:
     """Remove the custom resources' definitions, and wait until they are gone.
 
-    The ClusterRoles of viewers and editors go with them, unless somebody else has made them.
+    The ClusterRoles of viewers and editors go with them, and the operator that `install --image`
+    made, but for its namespace; nothing that somebody else has made does.
 
     The command removes the definitions of opt-in controllers as well.
 
@@ -151,10 +168,13 @@ def uninstall_command(
     """
     resources = registry().resources
 
-    async def carry_out() -> Sequence[DefinitionChange | RoleChange]:
+    operator = operator_objects("-", "cluster", Settings())
+    removed = [one for one in reversed(operator) if one["kind"] != "Namespace"]
+
+    async def carry_out() -> Sequence[DefinitionChange | ObjectChange]:
         async with connected(kubeconfig, context) as cluster:
             gone = await uninstalled(cluster, resources, delete_resources=delete_resources)
-            return *gone, *await revoke(cluster, program=program_name())
+            return *gone, *await revoke(cluster, removed, program=program_name())
 
     _say(Terminal(), *map(str, anyio.run(carry_out)))
 
@@ -194,10 +214,12 @@ class Again:
     controllers: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
+    image: str | None = None
 
     def command(self, *options: str) -> str:
         """Return the command with these options."""
-        chosen = (word for name in self.controllers for word in ("--controllers", name))
+        chosen = [word for name in self.controllers for word in ("--controllers", name)]
+        chosen += ["--image", self.image] if self.image else []
         return command_line(typed(), "install", *options, *chosen, *self._cluster())
 
     def taking_over(self, *, plain: bool) -> str:
@@ -221,7 +243,7 @@ def _plain(plain: bool) -> tuple[str, ...]:
 
 def show(
     changes: Sequence[DefinitionChange],
-    roles: Sequence[RoleChange] = (),
+    objects: Sequence[ObjectChange] = (),
     again: Again = _ALONE,
     *,
     plain: bool,
@@ -230,31 +252,32 @@ def show(
 ) -> None:
     """Print what an installation changed, or would change."""
     if output == "json":
-        echo_data(as_data(changes, roles, dry_run=dry_run))
+        echo_data(as_data(changes, objects, dry_run=dry_run))
         return
     if dry_run:
         # Whoever applies what is printed applies nothing by which objects would lose something.
         printed = (change.definition for change in changes if change.action != "refused")
-        echo_lines(to_yaml(*printed, *(one.role for one in roles if one.role)), nl=False)
+        echo_lines(to_yaml(*printed, *(one.body for one in objects if one.body)), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
         _say(shown, *told(change, again, plain=plain, dry_run=dry_run))
-    for role in roles:
-        _say(shown, *told_of_role(role, again, plain=plain, dry_run=dry_run))
+    for one in objects:
+        _say(shown, *told_of_object(one, again, plain=plain, dry_run=dry_run))
 
 
 def as_data(
-    changes: Iterable[DefinitionChange], roles: Iterable[RoleChange] = (), *, dry_run: bool
+    changes: Iterable[DefinitionChange], objects: Iterable[ObjectChange] = (), *, dry_run: bool
 ) -> dict[str, Any]:
-    """Return what happened to each definition and role, for programs."""
-    people = [
-        {"name": one.name, "action": one.action, "conflicts": _conflicts(one)} for one in roles
+    """Return what happened to each definition and object, for programs."""
+    others = [
+        {"kind": one.kind, "name": one.name, "action": one.action, "conflicts": _conflicts(one)}
+        for one in objects
     ]
     listed = [_listed(change) for change in changes]
-    return {"dryRun": dry_run, "definitions": listed, "roles": people}
+    return {"dryRun": dry_run, "definitions": listed, "objects": others}
 
 
-def _conflicts(change: DefinitionChange | RoleChange) -> list[dict[str, str]]:
+def _conflicts(change: DefinitionChange | ObjectChange) -> list[dict[str, str]]:
     return [{"path": held.path, "manager": held.manager} for held in change.conflicts]
 
 
@@ -289,20 +312,20 @@ def told(
         yield f"  to take it over: `{again.taking_over(plain=plain)}`"
 
 
-def told_of_role(
-    role: RoleChange, again: Again = _ALONE, *, plain: bool = False, dry_run: bool = False
+def told_of_object(
+    one: ObjectChange, again: Again = _ALONE, *, plain: bool = False, dry_run: bool = False
 ) -> Iterable[str]:
-    """Yield the lines of a role: what happened to it, and why nothing did."""
-    yield f"{role}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(role.action, '')}"
-    for held in role.conflicts:
+    """Yield the lines of an object: what happened to it, and why nothing did."""
+    yield f"{one}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(one.action, '')}"
+    for held in one.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
-    if role.conflicts:
+    if one.conflicts:
         yield f"  to take it over: `{again.taking_over(plain=plain)}`"
 
 
 _NOT_APPLIED = {
     "foreign": ": somebody else has made it, and it is left as it is",
-    "forbidden": ": you may not write it; without it, who has the role view sees none of the kinds",
+    "forbidden": ": you may not write it; without the roles, who has `view` sees none of the kinds",
 }
 
 
