@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, tzinfo
 
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
     from hedgerow_tools.schedule.coming import Asked, Starts, Windows
 
@@ -37,6 +39,8 @@ app = typer.Typer(
 _HYPHEN = re.compile(r"-(?:[\d*?]|[^-].*\s)")
 """The start of a word that is no option: those have a letter, and no blank."""
 _KIND = re.compile(r"[A-Za-z][\w.-]*")
+_KUBERNETES = "batch"
+"""The group of the CronJob of Kubernetes itself."""
 _MOST = 1000
 _NONE = (
     "has no schedule: cronjob/NAME has one, deployment/NAME and statefulset/NAME may have windows"
@@ -188,21 +192,18 @@ def _of_cluster(
     asked: Asked,
 ) -> Starts | Windows:
     # ruff: noqa: PLC0415
-    from hedgerow.cli.targets import joined, located, parted, read
+    from hedgerow.cli.targets import joined, parted
     from hedgerow.controllers.scaler.controller import DEPLOYMENTS
     from hedgerow.controllers.scaler.windows import ASKED
     from hedgerow.plan.installations import installation_of
     from hedgerow_schemas.builtin import HorizontalPodAutoscaler
-    from hedgerow_tools.schedule.coming import SCALED, is_cronjob, of_object
+    from hedgerow_tools.schedule.coming import SCALED, of_object
 
     target = parted(joined(words))
 
     async def carry_out() -> Starts | Windows:
         async with connected(*where) as cluster:
-            ref = await located(cluster, target, namespace)
-            if not is_cronjob(ref.api) and ref.api not in SCALED:
-                raise typer.BadParameter(f"{ref} {_NONE}")
-            live = await read(cluster, ref)
+            ref, live = await _found(cluster, target, namespace or cluster.namespace)
             scalers: list[HorizontalPodAutoscaler] = []
             if ref.api in SCALED:
                 there = await cluster.list(HorizontalPodAutoscaler.api, ref.namespace)
@@ -217,6 +218,27 @@ def _of_cluster(
             return view
 
     return anyio.run(carry_out)
+
+
+async def _found(
+    cluster: Cluster, target: tuple[str, str], namespace: str
+) -> tuple[ObjectRef, Object]:
+    """Return the first object that is meant, hedgerow's CronJob before that of Kubernetes."""
+    from hedgerow.cli.targets import read
+    from hedgerow.kube.discovery import find
+    from hedgerow.objects import ObjectRef
+    from hedgerow_tools.schedule.coming import SCALED, is_cronjob
+
+    meant = await find(cluster, target[0])
+    kinds = [api for api in (meant.api, *meant.others) if is_cronjob(api) or api in SCALED]
+    if not kinds:
+        raise typer.BadParameter(f"{meant.api.kind}/{target[1]} {_NONE}")
+    refs = [ObjectRef(api, namespace, target[1]) for api in kinds]
+    refs.sort(key=lambda ref: ref.api.group == _KUBERNETES)
+    for ref in refs[:-1]:
+        if (live := await cluster.read(ref.api, ref.name, ref.namespace)) is not None:
+            return ref, live
+    return refs[-1], await read(cluster, refs[-1])
 
 
 def _one(words: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory.kind import ServedKind
 from hedgerow_tools.schedule import command
 
 NOW = datetime(2026, 3, 2, 10, 5, tzinfo=UTC)
@@ -199,12 +201,23 @@ class TestFiles:
         assert why in err
 
 
-def test_one_in_the_cluster_is_named_as_elsewhere(server, typing):
+@pytest.mark.parametrize(
+    ("words", "zone"),
+    [
+        (("cronjob/demo",), "UTC"),
+        (("cj", "demo"), "UTC"),
+        (("cronjobs.batch", "demo"), "Asia/Tokyo"),
+        (("cronjob/other",), "Asia/Tokyo"),
+    ],
+)
+def test_of_two_kinds_in_the_cluster_ours_is_meant_first(server, typing, words, zone):
+    server.store.serve(ServedKind(ApiResource(THEIRS, "CronJob", "cronjobs"), {}))
     server.store.put(cronjob())
+    for name in ("demo", "other"):
+        theirs = cronjob(THEIRS, timeZone="Asia/Tokyo")
+        server.store.put(theirs | {"metadata": {"name": name, "namespace": "shop"}})
 
-    code, out, _ = typing(
-        "schedule", "next", "cronjobs.batch.tutorial.kubebuilder.io", "demo", "-n", "shop"
-    )
+    code, out, err = typing("schedule", "next", *words, "-n", "shop")
 
-    assert code == 0
-    assert out.startswith("CronJob/demo: '0 * * * *' in UTC\n")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"CronJob/{words[-1].rpartition('/')[2]}: '0 * * * *' in {zone}\n")
