@@ -22,7 +22,7 @@ from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.conflict_messages import values
 from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.terminal import Terminal, one_line
+from hedgerow.terminal import one_line
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
 from hedgerow_tools.fields.allocated import UNKNOWN
@@ -30,7 +30,7 @@ from hedgerow_tools.fields.diff import change_of, moved_items
 from hedgerow_tools.fields.forecast import facts
 from hedgerow_tools.fields.relabelling import CLIENT_SIDE, KUBECTL
 from hedgerow_tools.render.times import age
-from hedgerow_tools.render.widths import hanging, is_limited, wrapped
+from hedgerow_tools.render.widths import hanging, page_terminal, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -470,8 +470,6 @@ _STYLES = {
     "added": "green", "changed": "yellow", "removed": "red", "alarm": "bold red",
     "plain": "", "faint": "dim",
 }  # fmt: skip
-_PIPED = 160
-"""Columns if the output is not a terminal and COLUMNS is not set."""
 _NARROW = 100
 """With fewer columns, the holder is printed below the field."""
 _MARGIN = 4
@@ -486,8 +484,7 @@ def show(
     heading: str = "",
 ) -> None:
     """Print forecasts, below a heading if there is one; long lines are wrapped, never cut."""
-    piped = None if is_limited() else _PIPED
-    out = console or Terminal(width=piped)
+    out = console or page_terminal()
     if heading:
         _wrapped(out, one_line(heading, "bold"))
         out.print()

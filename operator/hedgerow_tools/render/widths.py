@@ -31,17 +31,12 @@ class Note:
     is_command: bool = False
 
 
-PIPED: Final = 200
+PIPED: Final = 160
 """Columns without a terminal: there a table is cut as well, as JSON is for programs."""
 _WORD: Final = re.compile(r"\S+\s*|\s+")
 """A word with the blanks after it."""
 _PIECE: Final = re.compile(r"[./\[]?[^./\[]+|[./\[]")
 """What a long word is broken into: the steps of a field path, the parts of an image's name."""
-
-
-def is_limited() -> bool:
-    """Return whether there is a terminal, or COLUMNS is set."""
-    return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
 
 
 def shortened(text: str, cells: int) -> str:
@@ -63,8 +58,9 @@ def hanging(text: Text, width: int, indent: int) -> list[Text]:
 
 
 def page_terminal() -> Terminal:
-    """Return a terminal for pages; without one they are wide."""
-    return Terminal(width=None if is_limited() else PIPED)
+    """Return a terminal for pages; without one, and without COLUMNS, they are wide."""
+    is_limited = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+    return Terminal(width=None if is_limited else PIPED)
 
 
 def broken(text: str, width: int) -> list[str]:

@@ -16,7 +16,7 @@ from hedgerow_tools.owners.report import absent, notes, title, value_of, visible
 from hedgerow_tools.owners.view import OwnersView
 from hedgerow_tools.render.tables import guides
 from hedgerow_tools.render.times import age
-from hedgerow_tools.render.widths import Note
+from hedgerow_tools.render.widths import PIPED, Note
 from tools.owners.owned import LIVE, NOW, told
 
 
@@ -87,10 +87,8 @@ class TestTerminal:
 
         assert lines[-3:] == [("word " * 12).rstrip(), ("word " * 8).rstrip(), command]
 
-    @pytest.mark.parametrize(("columns", "width"), [("", 200), ("70", 70)])
-    def test_what_is_piped_has_200_columns_unless_columns_tells(
-        self, monkeypatch, capsys, columns, width
-    ):
+    @pytest.mark.parametrize(("columns", "width"), [("", PIPED), ("70", 70)])
+    def test_what_is_piped_is_wide_unless_columns_tells(self, monkeypatch, capsys, columns, width):
         long = copy.deepcopy(LIVE)
         long["spec"]["note"] = "x" * 300
         monkeypatch.setenv("COLUMNS", columns)

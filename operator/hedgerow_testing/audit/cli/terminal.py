@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from hedgerow.terminal import Terminal, one_line
+from hedgerow.terminal import one_line
 from hedgerow.texts import numbered
 from hedgerow_testing.audit.judging.rules import BY_NAME
 from hedgerow_testing.audit.judging.words import (
@@ -19,7 +19,7 @@ from hedgerow_testing.audit.judging.words import (
     verdicts,
     why,
 )
-from hedgerow_tools.render.widths import hanging, is_limited
+from hedgerow_tools.render.widths import hanging, page_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         RuleVerdict,
     )
 
-_PIPED: Final = 120
 _STYLES: Final[Mapping[RuleVerdict, str]] = {
     "failed": "bold red", "noted": "yellow", "passed": "green", "not checked": "dim",
 }  # fmt: skip
@@ -45,7 +44,7 @@ _NAME: Final = 24
 
 def show(report: AuditReport, outcome: AuditOutcome, console: Console | None = None) -> None:
     """Print a report; long lines are wrapped, never cut."""
-    out = console or Terminal(width=None if is_limited() else _PIPED)
+    out = console or page_terminal()
     for indent, line in _lines(report, outcome):
         first, *more = hanging(line, max(out.width - indent, 30), 2)
         for number, part in enumerate((first, *more)):
