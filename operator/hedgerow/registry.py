@@ -104,7 +104,7 @@ class Registry:
             raise KeyError(name)
         return named
 
-    def of(self, group_version: str, kind: str) -> Controller[Any] | None:
+    def controller_of(self, group_version: str, kind: str) -> Controller[Any] | None:
         """Return the controller of a custom resource, or None."""
         kinds = {
             (one.resource.api.group_version, one.resource.api.kind): one
@@ -192,7 +192,7 @@ def _check_types(controller: object) -> None:
 
 def _check_classes(controller: Controller[Any]) -> None:
     """Raise RegistrationError for a class that does not say right of which kind it is."""
-    for kind in (controller.resource, *controller.read):
+    for kind in (controller.resource, *controller.observed_kinds):
         name = f"the controller {controller.name}: the class {kind.__qualname__}"
         if not isinstance(getattr(kind, "api", None), ApiResource):
             example = 'api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")'

@@ -86,7 +86,7 @@ class TestRegistry:
 
         assert registry.resources == ()
         assert registry.names == ("scaler",)
-        assert registry.of("apps/v1", "Deployment") is None
+        assert registry.controller_of("apps/v1", "Deployment") is None
 
     @pytest.mark.parametrize(
         ("how", "why"),

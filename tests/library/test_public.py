@@ -98,8 +98,11 @@ class TestRegistry:
             hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
 
     def test_a_controller_is_found_by_its_resource(self):
-        assert ALL.of("batch.tutorial.kubebuilder.io/v1", "CronJob") is CONTROLLERS["cronjob"]
-        assert ALL.of("greeter.example.com/v1", "Greeting") is None
+        assert (
+            ALL.controller_of("batch.tutorial.kubebuilder.io/v1", "CronJob")
+            is CONTROLLERS["cronjob"]
+        )
+        assert ALL.controller_of("greeter.example.com/v1", "Greeting") is None
 
     def test_a_name_that_there_is_not_is_an_error(self):
         with pytest.raises(KeyError):

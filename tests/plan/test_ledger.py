@@ -310,7 +310,7 @@ class TestUndone:
 class TestTaken:
     def test_a_taken_name_is_due_every_half_minute(self):
         ledger = Ledger()
-        ledger.take(DEMO, NOW)
+        ledger.record_taken(DEMO, NOW)
 
         assert ledger.in_state(EntryState.TAKEN) == (DEMO,)
         assert ledger.due_in((), NOW) == RECHECK_NAME
@@ -320,7 +320,7 @@ class TestTaken:
 
     def test_once_it_is_free_the_child_is_created_at_once(self):
         ledger = Ledger()
-        ledger.take(DEMO, NOW)
+        ledger.record_taken(DEMO, NOW)
         ledger.clear(DEMO)
 
         assert not ledger.waits(write(create=True), NOW)

@@ -199,7 +199,10 @@ class TestTrouble:
         async with shop.open():
             await quiet()
             assert shop.refused() == ""
-            for kind in ("BlueGreen", *(view.api.kind for view in bluegreen.CONTROLLER.read)):
+            for kind in (
+                "BlueGreen",
+                *(view.api.kind for view in bluegreen.CONTROLLER.observed_kinds),
+            ):
                 shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
             shop.cluster.wake()
             await anyio.sleep(600)

@@ -68,7 +68,7 @@ class TestHistory:
         assert found[2] is None
         assert history.state(KEY) == second
         assert history.states() == (second,)
-        assert len(history.of(KEY)) == 2
+        assert len(history.writes_of(KEY)) == 2
 
     def test_what_stored_nothing_is_no_write(self):
         virtual = {"apiGroup": "authorization.k8s.io", "resource": "selfsubjectaccessreviews"}

@@ -256,7 +256,9 @@ def test_what_a_child_owns_goes_with_it_and_is_not_missed(tmp_path):
 
     report = Machine(tmp_path, nests, inputs()).audited()
 
-    assert [one.key for one in report.of("child-not-restored")] == [f"child-not-restored {CONFIG}"]
+    assert [one.key for one in report.findings_of("child-not-restored")] == [
+        f"child-not-restored {CONFIG}"
+    ]
     assert report.result("child-not-restored").checked == "1 child"
 
 
@@ -510,7 +512,7 @@ def test_what_it_makes_late_is_waited_for_and_no_unrest(tmp_path):
     machine.reconcile = makes_late
     report = machine.audited()
 
-    assert report.of("writes-at-rest") == ()
+    assert report.findings_of("writes-at-rest") == ()
     assert report.figures.children == 3
 
 

@@ -138,7 +138,7 @@ class TestVerdicts:
         assert report.result("child-fight").why == "there was nothing to check it on"
         assert [one.rule for one in report.failing()] == ["refused-requests"]
         assert len(report.failing(("empty-writes", "refused-requests"))) == 3
-        assert len(report.of("empty-writes")) == 2
+        assert len(report.findings_of("empty-writes")) == 2
         assert report.notes == ("a note",)
         assert recorder.has("empty-writes", ".spec.a", DEMO.key)
         assert not recorder.has("empty-writes", ".spec.a", "")

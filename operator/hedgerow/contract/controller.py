@@ -196,7 +196,7 @@ class Controller(CheckedArguments, Generic[R]):
         return own | {target.kind.api: target.fields for target in self.contributes}
 
     @cached_property
-    def read(self) -> tuple[type[View], ...]:
+    def observed_kinds(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it observes."""
         return (*self.written, *(relation.kind for relation in self.relates))
 

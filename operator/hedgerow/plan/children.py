@@ -108,7 +108,7 @@ class ChildPlanner:
     """The plan of one declared child."""
 
     def __init__(self, plan_input: PlanInput, child: Apply | Create) -> None:
-        self._begin(plan_input, child.kind.api, child.name, child.fields)
+        self._prepare(plan_input, child.kind.api, child.name, child.fields)
         self._child = child
         if isinstance(child, Create):
             self.once = True
@@ -116,7 +116,7 @@ class ChildPlanner:
             self.after = frozenset([kind.api.kind for kind in child.after])
             self.anew = isinstance(child, Copy) and child.anew
 
-    def _begin(
+    def _prepare(
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Mapping[str, Any]
     ) -> None:
         self.plan_input = plan_input
@@ -408,7 +408,7 @@ class ContributionPlanner(ChildPlanner):
     ) -> None:
         """Plan a contribution; `waits`: why nothing is taken by force now, even if claimed."""
         self._waits = waits
-        self._begin(plan_input, api, name, fields)
+        self._prepare(plan_input, api, name, fields)
 
     @cached_property
     def want(self) -> Object:

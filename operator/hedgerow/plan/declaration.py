@@ -48,7 +48,7 @@ class DeclarationError(ComposeError):
 
 def check_read(kind: type[View], controller: Controller[Any]) -> None:
     """Raise DeclarationError if no object is ever of this class: it would always seem missing."""
-    known = controller.read
+    known = controller.observed_kinds
     if kind not in known and not any(issubclass(other, kind) for other in known):
         raise DeclarationError(
             f"compose reads {kind.__qualname__} ({kind.__module__}), but neither `owns`, nor"

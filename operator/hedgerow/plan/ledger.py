@@ -360,7 +360,7 @@ class Ledger:
         """Note that it is unknown whether a target was created."""
         self.entries[target] = replace(self.entry(target), state=EntryState.UNANSWERED)
 
-    def take(self, target: ChildId, now: datetime) -> None:
+    def record_taken(self, target: ChildId, now: datetime) -> None:
         """Note that an object that is not ours has the name of a target, as read now."""
         self.entries[target] = LedgerEntry(EntryState.TAKEN, again=now + RECHECK_NAME)
 

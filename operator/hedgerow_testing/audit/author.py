@@ -286,7 +286,7 @@ class Author:
         live = self._api.get(sample.manifest).body
         for place in self._filled_in(live, sample):
             value = Values(live).at(place)
-            write = taker(self._log.history.of(sample.key), place, self._log.user)
+            write = taker(self._log.history.writes_of(sample.key), place, self._log.user)
             if write is None:
                 continue
             for other in others(value, schema_at(sample.schema, place)):
@@ -476,7 +476,7 @@ class Author:
         return (holder.manager, holder.operation) in self._log.managers
 
     def _taker(self, sample: Sample, place: FieldPath) -> Any:
-        return taker(self._log.history.of(sample.key), place, self._log.user)
+        return taker(self._log.history.writes_of(sample.key), place, self._log.user)
 
 
 def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:

@@ -203,7 +203,7 @@ class Others:
         self, child: WatchedChild, place: FieldPath, value: Any, now: Any
     ) -> Iterator[Finding]:
         """Yield a field that the operator took away; others may have done so too."""
-        write = taker(self._log.history.of(child.key), place, self._log.user)
+        write = taker(self._log.history.writes_of(child.key), place, self._log.user)
         if write is not None:
             yield Finding(
                 "foreign-field-lost",
@@ -258,7 +258,7 @@ class Others:
         return None
 
     def _places(self, child: WatchedChild, live: Object) -> Iterator[FieldPath]:
-        return _own_fields(live, self._log.history.of(child.key), self._log.user)
+        return _own_fields(live, self._log.history.writes_of(child.key), self._log.user)
 
     def _is_edited(self, change: Disturbance) -> bool:
         """Change a child as an editor does, and return whether it is so in the server's answer."""
@@ -316,7 +316,7 @@ class Others:
 
     def _last(self, child: WatchedChild) -> AuditedRequest | None:
         """Return what was done to a child last by somebody else, and was left so."""
-        requests = (write.request for write in reversed(self._log.history.of(child.key)))
+        requests = (write.request for write in reversed(self._log.history.writes_of(child.key)))
         names = {PLATFORM, EDITOR}
         found = (one for one in requests if one.manager in names or one.verb == "delete")
         return next((one.evidence for one in found), None)
@@ -371,7 +371,7 @@ class Others:
 
     def _taker(self, change: Disturbance) -> LoggedWrite | None:
         """Return the write that took a place last if it is the operator's."""
-        writes = reversed(self._log.history.of(change.child.key))
+        writes = reversed(self._log.history.writes_of(change.child.key))
         last = next((write for write in writes if takes(write, change.place)), None)
         return last if last and last.request.user == self._log.user else None
 

@@ -81,10 +81,10 @@ class Life:
 
     def _fill(self) -> None:
         for number, (source, feed) in enumerate(self._feeds):
-            self._take(source, feed.relist())
+            self._store(source, feed.relist())
             self.runner.watches.filled(number)
 
-    def _take(self, source: Source, event: Snapshot | Changed) -> None:
+    def _store(self, source: Source, event: Snapshot | Changed) -> None:
         for changes in self.runner.watches.store_event(source, event):
             self.runner.watches.enqueue(source, changes)
 
@@ -104,7 +104,7 @@ class Life:
                 if event is None:
                     break
                 count += 1
-                self._take(source, event)
+                self._store(source, event)
         return count
 
     def relist(self, kind: str = "") -> None:
@@ -115,7 +115,7 @@ class Life:
         try:
             for source, feed in self._feeds:
                 if kind in ("", source.api.kind):
-                    self._take(source, feed.relist())
+                    self._store(source, feed.relist())
         except RestoredError:
             self.runner.restored()
             self._begin_anew()

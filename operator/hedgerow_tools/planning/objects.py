@@ -112,7 +112,7 @@ class ObjectForecaster:
 
     async def _planned(self, ref: ObjectRef, manifest: Object) -> Forecast:
         """Return the forecast of an object whose kind is served. Raises KubeError."""
-        controller = registry().of(ref.api.group_version, ref.api.kind)
+        controller = registry().controller_of(ref.api.group_version, ref.api.kind)
         if controller is not None:
             coming = ref.namespace in self._made
             return await self.forecaster.of_manifest(controller, manifest, coming=coming)
@@ -240,7 +240,7 @@ class ObjectForecaster:
     @staticmethod
     def _unserved(group_version: str, kind: str) -> str:
         """Return what to do about a kind that is not served."""
-        controller = registry().of(group_version, kind)
+        controller = registry().controller_of(group_version, kind)
         if controller is not None:
             return not_installed(controller, typed())
         return (

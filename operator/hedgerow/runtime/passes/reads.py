@@ -59,7 +59,7 @@ class Reads:
         ours = obj is not None and self._key in owner_key(self._context.controller, obj)
         taken = obj is not None and not ours
         if taken:
-            state.ledger.take(child, self._context.clock.now())
+            state.ledger.record_taken(child, self._context.clock.now())
         elif state.ledger.entry(child).state is EntryState.TAKEN:
             state.ledger.clear(child)
         state.ledger.reads_names |= obj is not None
@@ -148,7 +148,7 @@ class Reads:
             try:
                 await self.child(self._ref(child))
             except UNREADABLE:
-                ledger.take(child, now)
+                ledger.record_taken(child, now)
 
     def _ref(self, child: ChildId) -> ObjectRef:
         controller = self._context.controller

@@ -94,7 +94,7 @@ def _verdict(result: RuleResult, told: str) -> Text:
 def _explained(
     result: RuleResult, report: AuditReport, known: frozenset[Finding]
 ) -> Iterator[tuple[int, Text]]:
-    rule, found = result.rule, report.of(result.rule.name)
+    rule, found = result.rule, report.findings_of(result.rule.name)
     sign, style = MARKS[result.verdict], _STYLES[result.verdict]
     yield 0, Text()
     yield 0, Text.assemble((f"{sign} {rule.name}", style), f": {rule.meaning}")

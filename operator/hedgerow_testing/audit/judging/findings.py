@@ -181,7 +181,7 @@ class AuditReport:
         wanted = failing if chosen is None else chosen
         return tuple(one for one in self.findings if one.rule in wanted)
 
-    def of(self, rule: str) -> tuple[Finding, ...]:
+    def findings_of(self, rule: str) -> tuple[Finding, ...]:
         """Return the findings of one rule."""
         return self.failing((rule,))
 

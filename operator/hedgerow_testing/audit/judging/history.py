@@ -160,7 +160,7 @@ class History:
                 request = _request(entry)
                 yield request, self._written(request, entry.get("responseObject"))
 
-    def of(self, key: AuditKey) -> tuple[LoggedWrite, ...]:
+    def writes_of(self, key: AuditKey) -> tuple[LoggedWrite, ...]:
         """Return the last writes of an object, oldest first."""
         return tuple(self._writes.get(key, ()))
 

@@ -116,7 +116,7 @@ def _findings(report: AuditReport, outcome: AuditOutcome) -> Iterator[str]:
     if report.findings:
         yield "<h2>Findings</h2>\n"
     for result in report.results:
-        rule, findings = result.rule, report.of(result.rule.name)
+        rule, findings = result.rule, report.findings_of(result.rule.name)
         if findings:
             yield f'<h3 id="{escape(rule.name)}">{escape(rule.title)}</h3>\n'
             yield paragraph(f"Broken: {rule.meaning}", "ink")
