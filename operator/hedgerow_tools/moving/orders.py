@@ -287,7 +287,7 @@ def _listed(
         "dryRun": not order.yes,
         "complete": not is_early,
         "objects": [_member(outcome, order) for outcome in outcomes],
-        "unread": [{"kind": kind, "why": why} for kind, why in handled.unread.items()],
+        "unread": handled.unread,
     }
 
 
