@@ -13,7 +13,7 @@ from hedgerow import schedule as cron
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
-from hedgerow.cli.options import Namespace, TableOutput
+from hedgerow.cli.options import Files, Namespace, TableOutput
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import program_name
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
@@ -79,15 +79,7 @@ def next_command(
         ),
     ] = None,
     *,
-    filename: Annotated[
-        str | None,
-        typer.Option(
-            "--filename",
-            "-f",
-            metavar="FILE",
-            help="Those of manifests: a file, a directory, or - for standard input.",
-        ),
-    ] = None,
+    files: Files = None,
     zone: Annotated[
         str | None,
         typer.Option(
@@ -126,23 +118,23 @@ def next_command(
     - `kubectl get cronjob demo -o yaml | hedgerow schedule next -f -`
     """
     words = target or []
-    if bool(words) == (filename is not None):
+    if bool(words) == bool(files):
         raise typer.BadParameter("give either a schedule or KIND/NAME, or a file with -f")
     now = SystemClock().now()
 
     def begin(place: tzinfo) -> datetime:
         return moment("--from", since, place) if since else now
 
-    is_named = filename is None and _is_named(words)
-    if (filename is not None or is_named) and zone is not None:
+    is_named = not files and _is_named(words)
+    if (files or is_named) and zone is not None:
         raise typer.BadParameter("--zone is for a schedule alone: an object names its own")
     if not is_named and (namespace or kubeconfig or context):
         raise typer.BadParameter("only KIND/NAME asks a cluster: leave out -n and the like")
     from hedgerow_tools.schedule.coming import Asked, of_schedule
 
     asked = Asked(now, begin, count)
-    if filename is not None:
-        found = _of_file(filename, asked)
+    if files:
+        found = _of_files(files, asked)
     elif is_named:
         found = [_of_cluster(words, namespace, (kubeconfig, context), asked)]
     else:
@@ -161,17 +153,15 @@ def _is_named(words: Sequence[str]) -> bool:
     return bool(_KIND.fullmatch(kind)) and len(words) == (1 if slash else 2)
 
 
-def _of_file(filename: str, asked: Asked) -> list[Starts | Windows]:
+def _of_files(files: list[str], asked: Asked) -> list[Starts | Windows]:
     try:
-        there = [
-            (name, obj) for name, text in sources([filename]) for obj in objects_in(name, text)
-        ]
+        there = [(name, obj) for name, text in sources(files) for obj in objects_in(name, text)]
     except ManifestError as error:
         raise typer.BadParameter(str(error)) from error
     found = [_of_manifest(name, obj, asked) for name, obj in there]
     scheduled = [each for each in found if each is not None]
     if not scheduled:
-        raise typer.BadParameter(f"{filename}: nothing in it has a schedule")
+        raise typer.BadParameter(f"nothing in {', '.join(files)} has a schedule")
     return scheduled
 
 

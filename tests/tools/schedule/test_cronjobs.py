@@ -191,7 +191,7 @@ class TestFiles:
             (cronjob(schedule="* * * *"), "CronJob/demo: schedule '* * * *': it takes 5 fields"),
             (cronjob(schedule=5), "it must be a string: quote it"),
             (cronjob(timeZone="Mars"), "time zone 'Mars': the IANA database has none"),
-            ({"apiVersion": "v1", "kind": "Service"}, "nothing in it has a schedule"),
+            ({"apiVersion": "v1", "kind": "Service"}, "file.yaml has a schedule"),
         ],
     )
     def test_what_cannot_be_read_is_one_line(self, asked, obj, why):
