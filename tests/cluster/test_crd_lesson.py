@@ -56,7 +56,7 @@ async def test_client_side_apply_is_refused_and_server_side_apply_is_not(stage, 
     """Fact: kubectl's annotation has a limit that a described definition exceeds."""
     await lesson(stage)
     told = console.export_text()
-    live = await cluster.read(CRD, NAME)
+    live = await cluster.read_object(CRD, NAME)
     refused, accepted = told.index("$ kubectl apply -f described.yaml"), told.index("--server-side")
 
     assert REFUSED in told

@@ -58,7 +58,7 @@ async def cluster(sandbox, both):
     async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
         yield cluster
         for resource in both:
-            live = await cluster.read(CRD, crd_name(resource))
+            live = await cluster.read_object(CRD, crd_name(resource))
             if live is not None:
                 await cluster.delete(CRD, crd_name(resource), uid=live["metadata"]["uid"])
 
@@ -76,7 +76,7 @@ def actions(changes):
 async def test_what_is_installed_is_served_and_ours(cluster, both):
     """Fact: the server establishes and serves a definition that was applied."""
     changes = await install(cluster, resources=both)
-    live = await cluster.read(CRD, crd_name(both[0]))
+    live = await cluster.read_object(CRD, crd_name(both[0]))
 
     assert actions(changes) == ["created", "created"]
     for resource in both:
@@ -97,14 +97,14 @@ async def test_from_plain_to_described_and_back_is_a_change_each_time_that_is_fo
         (True, "unchanged"),
     ]
     for plain, action in runs:
-        before = await cluster.read(CRD, crd_name(first))
+        before = await cluster.read_object(CRD, crd_name(first))
         foretold = await install(cluster, plain=plain, resources=(first,), dry_run=True)
         assert actions(foretold) == [action]
-        assert await cluster.read(CRD, crd_name(first)) == before
+        assert await cluster.read_object(CRD, crd_name(first)) == before
 
         changes = await install(cluster, plain=plain, resources=(first,))
         assert actions(changes) == [action]
-        after = await cluster.read(CRD, crd_name(first))
+        after = await cluster.read_object(CRD, crd_name(first))
         assert (after == before) is (action == "unchanged")
 
 
@@ -113,5 +113,5 @@ async def test_what_is_uninstalled_is_gone_with_a_delete_that_names_its_uid(clus
     await install(cluster, plain=True, resources=(first,))
 
     assert actions(await uninstall(cluster, resources=(first,))) == ["deleted"]
-    assert await cluster.read(CRD, crd_name(first)) is None
+    assert await cluster.read_object(CRD, crd_name(first)) is None
     assert actions(await uninstall(cluster, resources=(first,))) == ["absent"]

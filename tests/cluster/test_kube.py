@@ -88,7 +88,7 @@ class TestCluster:
             applied = await cluster.apply(
                 CONFIG_MAP, body("text", namespace, **data), manager=MANAGER
             )
-            read = await cluster.read(CONFIG_MAP, "text", namespace)
+            read = await cluster.read_object(CONFIG_MAP, "text", namespace)
 
         assert applied.object["data"] == data
         assert read == applied.object

@@ -233,7 +233,7 @@ class TestFence:
                 )
             await stays(lambda: api.get(before).body == before, 0.5)
 
-            assert await cluster.read(LEDGER, "kept", namespace) == before
+            assert await cluster.read_object(LEDGER, "kept", namespace) == before
 
 
 class TestTheModel:

@@ -83,7 +83,7 @@ async def test_what_is_told_is_what_comes_of_them(
         name: thing(group, namespace, name, {field: value}) for name, field, value, _ in values()
     }
     before = {name: api.create(obj, "test").must()["spec"] for name, obj in objects.items()}
-    live = await cluster.read(CRD, f"things.{group}")
+    live = await cluster.read_object(CRD, f"things.{group}")
     assert live is not None
 
     found = await losses(cluster, live, whole("after", group))
@@ -130,7 +130,7 @@ async def test_a_version_that_goes_leaves_objects_that_nobody_can_apply(
     new = thing(group, namespace, "new", {"x": {"a": "1"}})
     for obj in (old, new):
         api.apply(obj, "test").must()
-    live = await cluster.read(CRD, f"things.{group}")
+    live = await cluster.read_object(CRD, f"things.{group}")
     assert live is not None
 
     [loss] = await losses(cluster, live, definition(of(a=text()), "v1", group=group))
@@ -148,7 +148,7 @@ async def test_the_server_refuses_that_a_version_goes_in_which_it_stores(
     """Fact: the server keeps a version that is among its stored ones."""
     api.apply(definition(of(), "v1", group=group), "test").must()
     api.served(f"{group}/v1")
-    live = await cluster.read(CRD, f"things.{group}")
+    live = await cluster.read_object(CRD, f"things.{group}")
     assert live is not None
     later = definition(of(), "v2", group=group)
 

@@ -78,7 +78,7 @@ class Trial:
         async with connect(kubeconfig=self.kubeconfig) as cluster:
             for force in (False, True):
                 applier = UserApply(MANAGER, takes=force)
-                stored = await cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
+                stored = await cluster.read_object(self.ref.api, self.ref.name, self.ref.namespace)
                 now = SystemClock().now()
                 submission = Submission(self.ref, manifest, stored, applier, now)
                 said = await submission.dry_run(cluster, absent=False)

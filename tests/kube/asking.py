@@ -20,7 +20,7 @@ CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
 
 
 async def read(cluster: Cluster, **more: Any) -> Any:
-    return await cluster.read(CONFIG_MAP, "x", "ns", **more)
+    return await cluster.read_object(CONFIG_MAP, "x", "ns", **more)
 
 
 async def events(cluster: Cluster, **more: Any) -> list[Any]:

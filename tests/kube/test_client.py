@@ -39,7 +39,7 @@ class TestConnect:
         server.answers = [reply()]
 
         async with connected(user_agent="hedgerow/1") as cluster:
-            await cluster.read(CONFIG_MAP, "x", "ns")
+            await cluster.read_object(CONFIG_MAP, "x", "ns")
 
         headers = server.requests[0].headers
         assert headers["User-Agent"] == "hedgerow/1"

@@ -33,7 +33,7 @@ def delete(**how: Any) -> Question:
 
 
 def read(name: str = "x", **how: Any) -> Question:
-    return lambda cluster: cluster.read(CONFIG_MAP, name, "ns", **how)
+    return lambda cluster: cluster.read_object(CONFIG_MAP, name, "ns", **how)
 
 
 def create(body: Any = BODY) -> Question:
@@ -153,8 +153,8 @@ class TestRead:
         server.answers = [reply(), Recording.load("missing_object").response()]
 
         async with connected() as cluster:
-            found = await cluster.read(CONFIG_MAP, "x", "ns")
-            absent = await cluster.read(CONFIG_MAP, "y", "ns")
+            found = await cluster.read_object(CONFIG_MAP, "x", "ns")
+            absent = await cluster.read_object(CONFIG_MAP, "y", "ns")
 
         assert found == {"metadata": {"name": "x", "uid": "u"}}
         assert absent is None

@@ -205,7 +205,7 @@ class TestRead:
 
         async with connected() as cluster:
             with pytest.raises(errors.Undecodable, match=r"cannot be decoded: .* in metadata"):
-                await cluster.read(CONFIG_MAP, "x", "ns")
+                await cluster.read_object(CONFIG_MAP, "x", "ns")
 
 
 class TestWatch:
@@ -280,5 +280,5 @@ class TestWatch:
                 tasks.start_soon(anext, cluster.watch(CONFIG_MAP))
             await anyio.wait_all_tasks_blocked()
 
-            assert await cluster.read(CONFIG_MAP, "x", "ns")
+            assert await cluster.read_object(CONFIG_MAP, "x", "ns")
             tasks.cancel_scope.cancel()

@@ -39,7 +39,7 @@ WRITES = {
     "managed fields": lambda c: c.replace_managed_fields(CONFIG_MAP, LIVE, {0: ()}),
 }
 READS = {
-    "read": lambda c: c.read(CONFIG_MAP, "x", "ns"),
+    "read": lambda c: c.read_object(CONFIG_MAP, "x", "ns"),
     "list": lambda c: c.list(CONFIG_MAP, "ns"),
     "get": lambda c: c.get("/version"),
     "dry run": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", dry_run=True),

@@ -30,7 +30,7 @@ async def given(patience: float) -> list[float]:
     session = Silent()
     cluster = Cluster(cast("Any", session), patience=patience)
     for asked in (
-        cluster.read(API, "x", "y"),
+        cluster.read_object(API, "x", "y"),
         cluster.apply(API, BODY, manager="m"),
         cluster.dry_run_create(API, "y", BODY, manager="m"),
         cluster.list(API, "y"),

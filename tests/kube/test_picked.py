@@ -193,7 +193,7 @@ class Slow:
         items = (partial(f"mine-{number}", 1, mine=True) for number in range(self.number))
         return Listing(tuple(map(reduce, items)), "9")
 
-    async def read(self, _: Any, name: str, __: str) -> Any:
+    async def read_object(self, _: Any, name: str, __: str) -> Any:
         self._open += 1
         self.most = max(self.most, self._open)
         await anyio.lowlevel.checkpoint()
@@ -212,7 +212,7 @@ class Foreign:
         items = (partial(f"foreign-{number}", 1, mine=False) for number in range(self.number))
         return Listing(tuple(map(reduce, items)), str(self.number))
 
-    async def read(self, *_: Any, **__: Any) -> Any:
+    async def read_object(self, *_: Any, **__: Any) -> Any:
         raise AssertionError
 
     async def watch(self, *_: Any, **__: Any) -> Any:

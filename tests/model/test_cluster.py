@@ -31,7 +31,7 @@ async def test_an_apply_tells_whether_it_created(cluster: MemoryCluster) -> None
     second = await cluster.apply(API, body(), manager=OURS)
 
     assert (True, False) == (first.created, second.created)
-    assert first.object == second.object == await cluster.read(API, "x", "default")
+    assert first.object == second.object == await cluster.read_object(API, "x", "default")
     assert "v1" == first.object["apiVersion"]
 
 
@@ -79,7 +79,7 @@ async def test_deleting_minds_uid_and_version(cluster: MemoryCluster) -> None:
     assert not await cluster.delete(API, "x", "default", uid="another")
     assert await cluster.delete(API, "x", "default", uid=uid)
     assert not await cluster.delete(API, "x", "default", uid=uid)
-    assert await cluster.read(API, "x", "default") is None
+    assert await cluster.read_object(API, "x", "default") is None
 
 
 async def test_a_list_selects_by_label_and_reduces(cluster: MemoryCluster) -> None:
@@ -103,7 +103,7 @@ def test_a_selector_is_equalities_and_existence(labels: str, selected: bool) -> 
 async def test_requests_are_kept_and_writes_told_apart(cluster: MemoryCluster) -> None:
     await cluster.apply(API, body(), manager=OURS, dry_run=True)
     await cluster.apply(API, body(), manager=OURS)
-    await cluster.read(API, "x", "default")
+    await cluster.read_object(API, "x", "default")
 
     assert ["apply", "apply", "read"] == [sent.verb for sent in cluster.sent]
     assert ["apply ConfigMap default/x"] == [str(sent) for sent in cluster.writes]

@@ -37,8 +37,8 @@ class Odd(Watched):
             raise errors.Undecodable(errors.UNDECODABLE)
         return answer
 
-    async def read(self, *args: Any, **more: Any) -> Object | None:
-        found = await super().read(*args, **more)
+    async def read_object(self, *args: Any, **more: Any) -> Object | None:
+        found = await super().read_object(*args, **more)
         if is_odd(found):
             raise errors.Undecodable(errors.UNDECODABLE)
         return found

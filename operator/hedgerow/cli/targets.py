@@ -110,7 +110,7 @@ async def located(cluster: Cluster, target: tuple[str, str], namespace: str | No
 
 async def read(cluster: Cluster, ref: ObjectRef) -> Object:
     """Return the object; raises CommandError if there is none."""
-    live = await cluster.read(ref.api, ref.name, ref.namespace)
+    live = await cluster.read_object(ref.api, ref.name, ref.namespace)
     if live is None:
         where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
         raise CommandError(f"{ref} does not exist{where}")

@@ -165,7 +165,7 @@ class Cluster:
             raise
         return await bodies.kubernetes(answer, request)
 
-    async def read(
+    async def read_object(
         self,
         api: ApiResource,
         name: str,
@@ -319,7 +319,7 @@ class Cluster:
                 raise
             return False
         except Stale:
-            live = await self.read(api, name, namespace, timeout=timeout)
+            live = await self.read_object(api, name, namespace, timeout=timeout)
             if live is not None and live["metadata"]["uid"] == uid:
                 raise
             return False

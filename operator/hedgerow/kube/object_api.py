@@ -44,7 +44,7 @@ class ObjectApi(Protocol):
         """Return what a create would store, by a dry run."""
         ...
 
-    async def read(
+    async def read_object(
         self,
         api: ApiResource,
         name: str,

@@ -140,6 +140,6 @@ class Picked:
         meta = metadata(item)
         key = Key(meta.get("namespace", ""), meta["name"])
         try:
-            return await self._cluster.read(api, key.name, key.namespace)
+            return await self._cluster.read_object(api, key.name, key.namespace)
         except Undecodable:
             return Undecoded(key, meta["resourceVersion"])

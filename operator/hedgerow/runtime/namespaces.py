@@ -70,7 +70,7 @@ class Namespaces:
 
     async def _read(self, name: str) -> bool:
         try:
-            namespace = await self._cluster.read(NAMESPACES, name)
+            namespace = await self._cluster.read_object(NAMESPACES, name)
         except Forbidden as error:
             if not self._complained:
                 self._complained = True

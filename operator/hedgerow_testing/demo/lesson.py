@@ -66,10 +66,10 @@ async def _render(stage: Stage) -> None:
 
 async def _refused(stage: Stage) -> None:
     stage.page.act("Client-side apply keeps it once more, in an annotation")
-    before = await stage.cluster.read(CRD, NAME)
+    before = await stage.cluster.read_object(CRD, NAME)
     ended = await _attempt(stage, "kubectl apply -f described.yaml")
     _check(stage, f"refused: {REFUSAL}", ended.code != 0 and REFUSAL in ended.printed, ended)
-    after = await stage.cluster.read(CRD, NAME)
+    after = await stage.cluster.read_object(CRD, NAME)
     found = "it is not there" if after is None else "it is as it was"
     _check(stage, f"nothing came of it: {found}", _version(before) == _version(after), ended)
 
@@ -79,7 +79,7 @@ async def _accepted(stage: Stage) -> None:
     flags = f"--server-side --field-manager={FIELD_MANAGER}"
     ended = await _attempt(stage, f"kubectl apply {flags} -f described.yaml")
     _check(stage, "accepted", ended.code == 0, ended)
-    live = View(await stage.cluster.read(CRD, NAME) or {})
+    live = View(await stage.cluster.read_object(CRD, NAME) or {})
     entries = live.items("metadata", "managedFields")
     ours = [e for e in entries if (e["manager"], e["operation"]) == (FIELD_MANAGER, "Apply")]
     _check(stage, f"{NAME} is there, managed by {FIELD_MANAGER} (Apply)", bool(ours), ended)

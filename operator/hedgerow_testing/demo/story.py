@@ -57,7 +57,7 @@ async def resources(stage: Stage) -> None:
 
 async def _check_installed(stage: Stage, name: str) -> None:
     witness = Witness(stage)
-    live: Any = await stage.cluster.read(CRD, name) or {}
+    live: Any = await stage.cluster.read_object(CRD, name) or {}
     conditions = {c["type"]: c["status"] for c in live.get("status", {}).get("conditions", ())}
     established = conditions.get("Established") == "True"
     witness.check(f"{name} is Established", established, conditions)

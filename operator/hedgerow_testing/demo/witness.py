@@ -47,7 +47,7 @@ class Witness:
 
     async def live(self, api: ApiResource, name: str) -> Object:
         """Return the live object; an empty map if it does not exist."""
-        return await self.stage.cluster.read(api, name, NAMESPACE) or {}
+        return await self.stage.cluster.read_object(api, name, NAMESPACE) or {}
 
     async def events(self, reason: str) -> list[str]:
         """Return the notes of the BlueGreen's Events for a reason."""

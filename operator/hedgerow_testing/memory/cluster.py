@@ -142,7 +142,7 @@ class MemoryCluster(ObjectApi):
         """Return whether this user may; every one of the model may do all."""
         return True
 
-    async def read(
+    async def read_object(
         self,
         api: ApiResource,
         name: str,

@@ -67,7 +67,7 @@ async def _definition(
     """Return whether a definition is installed and that of this version."""
     what, remedy = f"definition {crd_name(resource)}", f"run `{command} install`"
     try:
-        live = await cluster.read(CRD, crd_name(resource))
+        live = await cluster.read_object(CRD, crd_name(resource))
     except Forbidden:
         return await _served(cluster, resource, what, remedy)
     except KubeError as error:
@@ -114,7 +114,7 @@ async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Stat
         leases: Iterable[Object] = (await cluster.list(LEASES, place)).items
     except Forbidden:
         try:
-            lease = await cluster.read(LEASES, base, place)
+            lease = await cluster.read_object(LEASES, base, place)
         except KubeError as error:
             yield StateLine("operator", f"its Lease cannot be read: {error}", is_well=False)
             return

@@ -82,7 +82,9 @@ class Task:
         return await tried(ref, attempt)
 
     async def _attempt(self, ref: ObjectRef, plan: Plan) -> ObjectOutcome:
-        live = await self.cluster.read(ref.api, ref.name, ref.namespace, partial=not self.whole)
+        live = await self.cluster.read_object(
+            ref.api, ref.name, ref.namespace, partial=not self.whole
+        )
         if live is None and self.required:
             where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
             raise MoveRefused(f"it does not exist{where}")
@@ -94,7 +96,7 @@ class Task:
         try:
             step = await plan(ref, live)
         except ValuesNeeded:
-            live = await self.cluster.read(ref.api, ref.name, ref.namespace) or live
+            live = await self.cluster.read_object(ref.api, ref.name, ref.namespace) or live
             step = await plan(ref, live)
         if step.first and (why := await step.first(dry_run=self.dry_run)):
             return ObjectOutcome(ref, "kept", why=why)

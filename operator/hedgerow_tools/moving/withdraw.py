@@ -139,7 +139,7 @@ class _Withdrawal:
         return endpoints(await self._read() or {}, self.manager)
 
     async def _read(self) -> Object | None:
-        return await self.cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
+        return await self.cluster.read_object(self.ref.api, self.ref.name, self.ref.namespace)
 
     async def _attempt(self, endpoint: str) -> ObjectOutcome | None:
         """Give up what is held through an endpoint; return None if nothing is left."""

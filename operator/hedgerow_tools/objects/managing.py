@@ -49,7 +49,7 @@ async def managing_resource(cluster: Cluster, live: Object) -> ManagingResource 
     if not itself:
         owner, place = controller_of(live), metadata(live).get("namespace", "")
         api = controller.resource.api
-        resource = await cluster.read(api, owner["name"], place if api.namespaced else "")
+        resource = await cluster.read_object(api, owner["name"], place if api.namespaced else "")
         if resource is None or metadata(resource).get("uid") != owner.get("uid"):
             return None
     ours = installation_of(live, controller.name, program_name())

@@ -167,7 +167,7 @@ async def _declarer(
         return None
     try:
         if name:
-            resource = await cluster.read(meant.resource.api, name, View(live).namespace)
+            resource = await cluster.read_object(meant.resource.api, name, View(live).namespace)
         else:
             found = await managing_resource(cluster, live)
             resource = found.object if found else None

@@ -96,7 +96,7 @@ async def _read(
         if isinstance(ref, UnknownObject):
             unread[str(ref.ref)] = ref.why
             continue
-        live = await cluster.read(ref.api, ref.name, ref.namespace, partial=True)
+        live = await cluster.read_object(ref.api, ref.name, ref.namespace, partial=True)
         if live is None:
             unread[str(ref)] = "it does not exist"
         else:

@@ -121,7 +121,7 @@ class DryRunCluster:
             found.live = versioned
         return versioned
 
-    async def read(
+    async def read_object(
         self, api: ApiResource, name: str, namespace: str = "", **_: Any
     ) -> Object | None:
         """Return an object as it would be by now, or None."""
@@ -198,7 +198,7 @@ class DryRunCluster:
         if found is None:
             stored = None
             if not self.absent:
-                stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+                stored = await self.cluster.read_object(ref.api, ref.name, ref.namespace)
             found = self.objects[ref] = DryRunObject(ref, stored, stored)
         return found
 

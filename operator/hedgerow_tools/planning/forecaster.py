@@ -63,7 +63,7 @@ class Forecaster:
 
         Raises KubeError; Missing if the kind is not served.
         """
-        stored = await self.cluster.read(controller.resource.api, name, namespace)
+        stored = await self.cluster.read_object(controller.resource.api, name, namespace)
         if stored is None:
             return None
         return await self._simulate(controller, stored, Submitted(stored), absent=False)
@@ -78,7 +78,7 @@ class Forecaster:
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
         absent = await self.namespace(ref.namespace) is None
-        stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+        stored = await self.cluster.read_object(ref.api, ref.name, ref.namespace)
         now = self.clock.now()
         structure = await self.structures.of(ref.api)
         submission = Submission(
@@ -93,7 +93,7 @@ class Forecaster:
     async def namespace(self, name: str) -> Object | None:
         """Return a namespace; without the right to read it, assume that it exists."""
         try:
-            return await self.cluster.read(NAMESPACES, name)
+            return await self.cluster.read_object(NAMESPACES, name)
         except Forbidden:
             return {}
 

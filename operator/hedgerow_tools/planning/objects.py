@@ -104,7 +104,7 @@ class ObjectForecaster:
             if api is None:
                 return {}
             ref = self._ref(api, manifest)
-            return await self.forecaster.cluster.read(api, ref.name, ref.namespace) or {}
+            return await self.forecaster.cluster.read_object(api, ref.name, ref.namespace) or {}
         except KubeError as error:
             if not error.code:
                 raise
@@ -117,7 +117,7 @@ class ObjectForecaster:
             coming = ref.namespace in self._made
             return await self.forecaster.of_manifest(controller, manifest, coming=coming)
         cluster = self.forecaster.cluster
-        stored = await cluster.read(ref.api, ref.name, ref.namespace)
+        stored = await cluster.read_object(ref.api, ref.name, ref.namespace)
         absent = stored is None and await self._is_absent(ref.namespace)
         structure = await self.forecaster.structures.of(ref.api)
         submission = self._submission(ref, manifest, stored, structure)
@@ -160,7 +160,7 @@ class ObjectForecaster:
         stored, why = None, NO_KIND
         other = await self.kinds.in_other_version(ref.api)
         if other is not None:
-            found = await self.forecaster.cluster.read(other, ref.name, ref.namespace)
+            found = await self.forecaster.cluster.read_object(other, ref.name, ref.namespace)
             stored, why = found and {**found, "apiVersion": ref.api.group_version}, NO_VERSION
         submitted = self._submission(ref, manifest, stored).merged(why)
         return self._forecast(ref, stored, submitted)

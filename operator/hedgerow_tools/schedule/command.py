@@ -226,7 +226,7 @@ async def _found(
     refs = [ObjectRef(api, namespace, target[1]) for api in kinds]
     refs.sort(key=lambda ref: ref.api.group == _KUBERNETES)
     for ref in refs[:-1]:
-        if (live := await cluster.read(ref.api, ref.name, ref.namespace)) is not None:
+        if (live := await cluster.read_object(ref.api, ref.name, ref.namespace)) is not None:
             return ref, live
     return refs[-1], await read(cluster, refs[-1])
 

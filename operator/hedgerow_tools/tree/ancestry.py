@@ -60,7 +60,7 @@ async def _owner(
     group = owner.get("apiVersion", "").rpartition("/")[0]
     try:
         api = await found_kind(cluster, ".".join(filter(None, (owner["kind"], group))))
-        found = await cluster.read(api, owner["name"], place if api.namespaced else "")
+        found = await cluster.read_object(api, owner["name"], place if api.namespaced else "")
     except (Forbidden, Missing):
         return None
     is_same = found is not None and metadata(found)["uid"] == owner.get("uid")

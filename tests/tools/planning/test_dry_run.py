@@ -66,18 +66,18 @@ class TestFedBack:
 
         assert (first.created, second.created) == (True, False)
         assert metadata(second.object)["uid"] == uid
-        assert await made.read(Service.api, "new", NS) == second.object
+        assert await made.read_object(Service.api, "new", NS) == second.object
 
     async def test_what_was_deleted_is_gone_and_can_be_made_anew(self):
         made = await dry_run_cluster()
-        live = await made.read(Service.api, "demo", NS)
+        live = await made.read_object(Service.api, "demo", NS)
         assert live is not None
         uid = metadata(live)["uid"]
 
         assert await made.delete(Service.api, "demo", NS, uid="other") is False
         assert await made.delete(Service.api, "demo", NS, uid=uid) is True
         assert await made.delete(Service.api, "demo", NS, uid=uid) is False
-        assert await made.read(Service.api, "demo", NS) is None
+        assert await made.read_object(Service.api, "demo", NS) is None
         again = await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
         [objects] = made.objects.values()
         assert again.created

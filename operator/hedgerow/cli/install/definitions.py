@@ -186,7 +186,7 @@ async def uninstall(
     resource exists: InstallError then says which. Returns what changed.
     """
     time = timing or RetryClock()
-    live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
+    live = {resource: await cluster.read_object(CRD, crd_name(resource)) for resource in resources}
     there = {resource: crd for resource, crd in live.items() if crd is not None}
     for crd in there.values():
         _refuse_foreign(crd, program)
@@ -200,7 +200,7 @@ async def _apply(
 ) -> DefinitionChange:
     """Apply a definition, unless objects that are there would lose by it; see `install`."""
     name = crd["metadata"]["name"]
-    before = await cluster.read(CRD, name)
+    before = await cluster.read_object(CRD, name)
     if before is not None and View(before).text("metadata", "deletionTimestamp"):
         raise InstallError(f"{name} is being deleted", "wait until it is gone and try again")
     lost = () if before is None else await _losses(cluster, before, crd, breaking=breaking)
@@ -267,7 +267,7 @@ async def _await_served(
     name = crd_name(resource)
 
     async def served() -> bool:
-        conditions = _conditions(await cluster.read(CRD, name))
+        conditions = _conditions(await cluster.read_object(CRD, name))
         refused = conditions.get("NamesAccepted", {})
         if refused.get("status") == "False":
             remedy = "remove the definition that has the name"
@@ -355,7 +355,7 @@ async def _delete(
     await cluster.delete(CRD, name, uid=uid)
 
     async def gone() -> bool:
-        live = await cluster.read(CRD, name)
+        live = await cluster.read_object(CRD, name)
         return live is None or live["metadata"]["uid"] != uid
 
     if not await _until(gone, timing):

@@ -69,7 +69,7 @@ async def grant(
     for make in (access.viewer, access.editor):
         name: str = make(names, ())["metadata"]["name"]
         try:
-            live = await cluster.read(CLUSTER_ROLE, name)
+            live = await cluster.read_object(CLUSTER_ROLE, name)
         except Forbidden:
             changes.append(ObjectChange(name, "forbidden", {}))
             continue
@@ -101,7 +101,7 @@ async def _removed(cluster: Cluster, body: Object, program: str) -> ObjectChange
     meta, kind = body["metadata"], body["kind"]
     try:
         api = await cluster.resource(body["apiVersion"], kind)
-        live = await cluster.read(api, meta["name"], meta.get("namespace", ""))
+        live = await cluster.read_object(api, meta["name"], meta.get("namespace", ""))
         if live is None or not _is_ours(live, program):
             return None
         uid: str = metadata(live)["uid"]
@@ -119,7 +119,7 @@ async def _put(cluster: Cluster, body: Object, *, dry_run: bool, program: str) -
     change = partial(ObjectChange, meta["name"], kind=kind)
     api = await cluster.resource(body["apiVersion"], kind)
     try:
-        live = await cluster.read(api, meta["name"], meta.get("namespace", ""))
+        live = await cluster.read_object(api, meta["name"], meta.get("namespace", ""))
         if live is not None and not _is_ours(live, program):
             return change("foreign", {})
         return await _apply(cluster, api, body, live, dry_run=dry_run, program=program)

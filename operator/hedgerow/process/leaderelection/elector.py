@@ -252,7 +252,7 @@ class Elector:
             self._log_holder(step.holder)
 
     async def _read_lease(self) -> None:
-        lease = await self._cluster.read(
+        lease = await self._cluster.read_object(
             LEASES, self._name, self._namespace, timeout=self._timeout()
         )
         self._learn(lease)

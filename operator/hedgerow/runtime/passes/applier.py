@@ -146,7 +146,7 @@ class Applier:
 
     async def read_object(self, ref: ObjectRef) -> Object | None:
         """Return an object read by name, or None. Raises KubeError."""
-        return await self._cluster.read(ref.api, ref.name, ref.namespace)
+        return await self._cluster.read_object(ref.api, ref.name, ref.namespace)
 
 
 def _action(before: Object | None, after: Object) -> str:

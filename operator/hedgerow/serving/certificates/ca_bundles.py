@@ -48,7 +48,7 @@ class Bundles:
         Raises a KubeError, except Conflict, which becomes the `problem`: it does not force, and
         does not try again before the configuration has changed.
         """
-        live = await self._cluster.read(VALIDATING, self._name) if self._webhooks else None
+        live = await self._cluster.read_object(VALIDATING, self._name) if self._webhooks else None
         hooks = self._ours(live) if live else []
         if live is None or not hooks:
             self.problem = ""

@@ -48,7 +48,7 @@ class SecretStore:
 
     async def read_secret(self) -> Stored:
         """Return the content of the Secret."""
-        live = await self._cluster.read(SECRET, self.name, self.namespace)
+        live = await self._cluster.read_object(SECRET, self.name, self.namespace)
         return Stored() if live is None else _stored(live)
 
     async def write(self, material: Material, over: Stored) -> Stored:
