@@ -186,7 +186,7 @@ class TestBeginning:
 
         places = {
             "version": (process.cluster, "get"),
-            "leader": (leadership, "_leases"),
+            "leader": (process.cluster, "list"),
         }
         if waits_for == "login":
             process.log_in = wait
