@@ -97,6 +97,14 @@ def forces(api: LoggedApi, widget: Object) -> None:
         api.apply(web(widget), "widgets", force=True)
 
 
+def forces_late(api: LoggedApi, widget: Object) -> None:
+    """Be too slow to see an edit, and take the field back from whoever applies it."""
+    live = api.get(web(widget))
+    entries = live.body["metadata"]["managedFields"] if live.ok else []
+    if not any("edit" in e["manager"] and "f:image" in str(e["fieldsV1"]) for e in entries):
+        forces(api, widget)
+
+
 def labels(api: LoggedApi, widget: Object) -> None:
     """Note in an annotation what was looked at, and have pods that come and go."""
     silent(api, widget)
@@ -190,6 +198,10 @@ FAULTS = {
             f"child-fight {WEB} {IMAGE}",
             f"child-forced {WEB} {IMAGE}",
         ],
+    ),
+    "force on a slow machine": (
+        forces_late,
+        [f"child-fight {WEB} {IMAGE}", f"child-forced {WEB} {IMAGE}"],
     ),
     "silence with an annotation": (
         labels,

@@ -226,10 +226,14 @@ class Others:
         chosen = [one for child in self.children if (one := self._choose(child))]
         before = self._reported()
         edited = [one for one in chosen if self._is_edited(one)]
-        self._silent(edited, "an edit of this field was left", "edit", before)
+        silent = self._silent(edited, "an edit of this field was left", "edit", before)
         removed = [one for child in self.children if (one := self._removed(child))]
-        self._silent(removed, "it was removed and stays away", "removal", before)
-        forced = self._fight(chosen, before)
+        silent += self._silent(removed, "it was removed and stays away", "removal", before)
+        forced, taken = self._fight(chosen)
+        left = [one for one in forced if one not in taken]
+        silent += self._silent(left, "another manager's apply was left", "apply", before)
+        # A slow machine's operator takes later back what seemed to be left.
+        self._recorder.add(*(finding for one, finding in silent if one not in taken))
         self._told(("child-silent",), {one.child.uid for one in (*edited, *removed, *forced)})
         self._told(("child-fight", "child-forced"), {one.child.uid for one in forced})
 
@@ -288,10 +292,10 @@ class Others:
                 return one
         return None
 
-    def _silent(self, changes: list[Disturbance], detail: str, how: str, before: Reported) -> None:
-        """Record which changes are left as they are while nothing tells of them; undo them."""
-        if not changes:
-            return self._undo()
+    def _silent(
+        self, changes: list[Disturbance], detail: str, how: str, before: Reported
+    ) -> list[tuple[Disturbance, Finding]]:
+        """Return the changes that are left as they are while nothing tells of them; undo all."""
         left: list[Disturbance] = []
 
         def none_is_left() -> bool:
@@ -304,15 +308,19 @@ class Others:
             ]
             return not left
 
-        self._machine.settle()
-        self._machine.until(_SOON, none_is_left)
-        for child, place, _ in left:
-            words, last = f"{detail}, and neither status nor Warning tells of it", self._last(child)
-            one = Finding(
-                "child-silent", child.object, words, path_of(place), request=last, mark=how
+        if changes:
+            self._machine.settle()
+            self._machine.until(_SOON, none_is_left)
+        words = f"{detail}, and neither status nor Warning tells of it"
+        silent: list[tuple[Disturbance, Finding]] = []
+        for one in left:
+            child, last = one.child.object, self._last(one.child)
+            finding = Finding(
+                "child-silent", child, words, path_of(one.place), request=last, mark=how
             )
-            self._recorder.add(one)
-        return self._undo()
+            silent.append((one, finding))
+        self._undo()
+        return silent
 
     def _last(self, child: WatchedChild) -> AuditedRequest | None:
         """Return what was done to a child last by somebody else, and was left so."""
@@ -321,10 +329,10 @@ class Others:
         found = (one for one in requests if one.manager in names or one.verb == "delete")
         return next((one.evidence for one in found), None)
 
-    def _fight(self, chosen: list[Disturbance], before: Reported) -> list[Disturbance]:
+    def _fight(self, chosen: list[Disturbance]) -> tuple[list[Disturbance], list[Disturbance]]:
         """Take fields by a forced apply, as Argo CD may, and again whenever they are taken back.
 
-        Returns the changes that took place.
+        Return the changes that took place, and those of them that were taken back.
         """
         back = Counter[str]()
         active = forced = [one for one in chosen if self._is_forced(one)]
@@ -339,9 +347,7 @@ class Others:
         for one in forced:
             if count := back[one.child.uid]:
                 self._recorder.add(*self._taken_back(one, count))
-        left = [one for one in forced if not back[one.child.uid]]
-        self._silent(left, "another manager's apply was left", "apply", before)
-        return forced
+        return forced, [one for one in forced if back[one.child.uid]]
 
     def _is_forced(self, change: Disturbance) -> bool:
         """Apply a field by force, and return whether it is so in the server's answer."""
