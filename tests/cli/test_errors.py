@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
+from hedgerow.cli import commands
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install.definitions import InstallError
@@ -71,6 +72,12 @@ def test_in_a_pod_nobody_is_told_to_log_in_or_to_choose_a_context(monkeypatch, e
     assert given == code
     assert "log in" not in line
     assert "--context" not in line
+
+
+def test_a_sandbox_is_named_only_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(commands, "find_spec", lambda _name: None)
+
+    assert explain(kube.NoCluster("none; name one")) == ("none; name one", Exit.USAGE)
 
 
 def unserved(request: str) -> kube.KubeError:

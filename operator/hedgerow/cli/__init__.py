@@ -80,7 +80,7 @@ def hedgerow(
         echo_lines(context.get_help())
 
 
-@app.command("version", cls=UnfoldedCommand)
+@app.command("version", cls=UnfoldedCommand, rich_help_panel="This program")
 def show_version(
     output: Annotated[
         Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")

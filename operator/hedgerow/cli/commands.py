@@ -39,6 +39,7 @@ class Lazy:
 
     module: str
     name: str
+    panel: str
     help: str
     logs: bool = False
     """Whether it works until it is ended, and logs: SIGTERM ends it with code 0 even before it has
@@ -47,7 +48,7 @@ class Lazy:
     def stub(self, name: str) -> Any:
         """Return a command that can only be listed."""
         listed = typer.Typer(add_completion=False)
-        listed.command(name, help=self.help)(_nothing)
+        listed.command(name, help=self.help, rich_help_panel=self.panel)(_nothing)
         return typer.main.get_command(listed)
 
     @property
@@ -113,81 +114,90 @@ def told_by(command: Any, program: str) -> Any:
     return command
 
 
+_OPERATOR = "The operator"
+_FIELDS = "Fields of any cluster"
+_YOURS = "Your own operator"
+_THROWAWAY = "Throwaway clusters"
+_PROGRAM = "This program"
 LAZY: Mapping[str, Lazy] = {
-    "demo": Lazy(
-        "hedgerow_testing.demo.command", "app", "Run a demo of the operator, with cleanup."
-    ),
-    "sandbox": Lazy(
-        "hedgerow_testing.sandbox.command", "app", "A throwaway cluster of real servers, here."
-    ),
-    "audit": Lazy(
-        "hedgerow_testing.audit.cli.command",
-        "audit_command",
-        "Try any operator, and tell whose fields it takes.",
-    ),
     "install": Lazy(
-        "hedgerow.cli.install.command",
-        "install_command",
-        "Install the custom resources in a cluster.",
+        "hedgerow.cli.install.command", "install_command", _OPERATOR,
+        "Install the custom resources, and the operator.",
     ),
     "uninstall": Lazy(
-        "hedgerow.cli.install.command", "uninstall_command", "Remove the custom resources again."
+        "hedgerow.cli.install.command", "uninstall_command", _OPERATOR,
+        "Remove again what was installed.",
     ),
     "check": Lazy(
-        "hedgerow_tools.check.command",
-        "check_command",
+        "hedgerow_tools.check.command", "check_command", _OPERATOR,
         "Check what an installation needs, and who runs it.",
     ),
     "manifests": Lazy(
-        "hedgerow.cli.manifests", "manifests_command", "Print the manifests of an installation."
+        "hedgerow.cli.manifests", "manifests_command", _OPERATOR,
+        "Print the manifests of an installation.",
     ),
-    "owners": Lazy(
-        "hedgerow_tools.owners.command", "owners_command", "Show who holds each field of an object."
-    ),
-    "tree": Lazy(
-        "hedgerow_tools.tree.command", "tree_command", "Show resources and their children."
-    ),
-    "watch": Lazy(
-        "hedgerow_tools.watch.command",
-        "watch_command",
-        "Print what is added, updated and deleted, and by whom.",
+    "run": Lazy(
+        "hedgerow.cli.run", "run", _OPERATOR,
+        "Run the operator here, against a cluster.", logs=True,
     ),
     "promote": Lazy(
-        "hedgerow_tools.switch.command",
-        "promote_command",
+        "hedgerow_tools.switch.command", "promote_command", _OPERATOR,
         "Let a BlueGreen's held switch go on.",
     ),
     "rollback": Lazy(
-        "hedgerow_tools.switch.command",
-        "rollback_command",
+        "hedgerow_tools.switch.command", "rollback_command", _OPERATOR,
         "Send a BlueGreen's traffic back to the other colour.",
     ),
-    "release": Lazy(
-        "hedgerow_tools.moving.release",
-        "release_command",
-        "Hand fields over to other field managers.",
+    "schedule": Lazy(
+        "hedgerow_tools.schedule.command", "app", _OPERATOR,
+        "Show when a CronJob's schedule starts Jobs.",
     ),
-    "adopt": Lazy(
-        "hedgerow_tools.moving.adopt",
-        "adopt_command",
-        "Move fields over from another field manager.",
+    "owners": Lazy(
+        "hedgerow_tools.owners.command", "owners_command", _FIELDS,
+        "Show who holds each field of an object.",
+    ),
+    "tree": Lazy(
+        "hedgerow_tools.tree.command", "tree_command", _FIELDS,
+        "Show objects and their children.",
+    ),
+    "watch": Lazy(
+        "hedgerow_tools.watch.command", "watch_command", _FIELDS,
+        "Print what is added, updated and deleted, and by whom.",
     ),
     "plan": Lazy(
-        "hedgerow_tools.planning.command",
-        "plan_command",
+        "hedgerow_tools.planning.command", "plan_command", _FIELDS,
         "Show what applying would do; write nothing.",
     ),
-    "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster.", logs=True),
-    "schedule": Lazy(
-        "hedgerow_tools.schedule.command", "app", "Show when a CronJob's schedule starts Jobs."
+    "adopt": Lazy(
+        "hedgerow_tools.moving.adopt", "adopt_command", _FIELDS,
+        "Move fields over from another field manager.",
+    ),
+    "release": Lazy(
+        "hedgerow_tools.moving.release", "release_command", _FIELDS,
+        "Give fields up, or hand them over to others.",
     ),
     "new": Lazy(
-        "hedgerow_tools.new.command", "new_command", "Make the package of an operator of your own."
+        "hedgerow_tools.new.command", "new_command", _YOURS,
+        "Make the package of an operator of your own.",
+    ),
+    "audit": Lazy(
+        "hedgerow_testing.audit.cli.command", "audit_command", _YOURS,
+        "Try any operator, and tell whose fields it takes.",
+    ),
+    "demo": Lazy(
+        "hedgerow_testing.demo.command", "app", _THROWAWAY,
+        "Run a demo of the operator, with cleanup.",
+    ),
+    "sandbox": Lazy(
+        "hedgerow_testing.sandbox.command", "app", _THROWAWAY,
+        "A throwaway cluster of real servers, here.",
     ),
     "completion": Lazy(
-        "hedgerow.cli.completion", "completion_command", "Print a shell's completion script."
+        "hedgerow.cli.completion", "completion_command", _PROGRAM,
+        "Print a shell's completion script.",
     ),
-}
+}  # fmt: skip
+"""The commands, in the groups and the order of their list."""
 
 
 _NAMED = re.compile(rf"\b{PROGRAM} ([a-z]+)")

@@ -8,6 +8,7 @@ from typing import Any, cast
 import typer
 from pydantic import ValidationError
 
+from hedgerow.cli.commands import LAZY
 from hedgerow.cli.exits import COMMAND_PATH, CommandError, Exit
 from hedgerow.cli.program import registry
 from hedgerow.cli.targets import not_installed
@@ -97,11 +98,7 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
         case kube.Missing() if not error.served and (absent := _absent(error, command)):
             return f"{absent}; {error}", Exit.FAILED
         case kube.KubeError():
-            code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
-            if isinstance(error, kube.Missing) and error.request:
-                remedy = ""  # it names another kind, or an object
-            if in_pod():
-                remedy = next((r for kind, r in _IN_POD if isinstance(error, kind)), remedy)
+            code, remedy = _remedy(error)
             line = f"{error}; {renamed(remedy, program, command)}" if remedy else str(error)
         case ValidationError():
             line, code = _setting(error, program), Exit.USAGE
@@ -116,6 +113,18 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             told = f"{type(error).__name__}: {error}"
             line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
     return line, code
+
+
+def _remedy(error: kube.KubeError) -> tuple[Exit, str]:
+    """Return the exit code and what to do, as far as it can be done here."""
+    code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
+    if isinstance(error, kube.NoCluster) and not LAZY["sandbox"].is_installed:
+        remedy = ""
+    if isinstance(error, kube.Missing) and error.request:
+        remedy = ""  # it names another kind, or an object
+    if in_pod():
+        remedy = next((r for kind, r in _IN_POD if isinstance(error, kind)), remedy)
+    return code, remedy
 
 
 def _absent(error: kube.Missing, command: str) -> str:

@@ -66,16 +66,72 @@ def parted(text: str) -> tuple[str, list[tuple[str, str]]]:
 @contextmanager
 def _laid_out(command: Any) -> Generator[None]:
     """Leave the examples out of a command's help meanwhile, and have no other command broken."""
+    utils = _rich_utils()
     parts = (command, *command.params)
     given = [(part, part.help) for part in parts if getattr(part, "help", None)]
+    before = utils._print_options_panel  # noqa: SLF001 - typer offers no other way
     try:
         for part, text in given:
             part.help = _SHORT.sub(_glued, parted(text)[0] if part is command else text)
+        utils._print_options_panel = _print_options  # noqa: SLF001
         with redirect_stdout(_Unglued(sys.stdout)):
             yield
     finally:
+        utils._print_options_panel = before  # noqa: SLF001
         for part, text in given:
             part.help = text
+
+
+_OPTION: Final = 24
+"""The columns of an option and its value; a longer one has its text below it."""
+
+
+def _print_options(*, name: str, params: Any, ctx: Any, markup_mode: Any, console: Any) -> None:
+    """Print a panel of options in two columns, so that their texts have room."""
+    from rich.console import Group  # noqa: PLC0415 - for the help alone
+    from rich.panel import Panel  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    utils = _rich_utils()
+    lines: list[Any] = []
+    for param in params:
+        what = Text.assemble((_called(param), "bold cyan"), (_value(param, ctx), "yellow"))
+        about = utils._get_parameter_help(  # noqa: SLF001
+            param=param, ctx=ctx, markup_mode=markup_mode
+        )
+        row = Table.grid(padding=(0, 2), expand=True)
+        row.add_column(width=_OPTION)
+        row.add_column(ratio=1)
+        if what.cell_len > _OPTION:
+            lines.append(what)
+            what = Text()
+        row.add_row(what, about)
+        lines.append(row)
+    if lines:
+        style = utils.STYLE_OPTIONS_PANEL_BORDER
+        console.print(Panel(Group(*lines), title=name, title_align="left", border_style=style))
+
+
+def _rich_utils() -> Any:
+    """Return typer's own layout, which is imported for the help alone."""
+    from typer import rich_utils  # noqa: PLC0415
+
+    return rich_utils
+
+
+def _called(param: Any) -> str:
+    """Return how a parameter is typed: `-o, --output`, or an argument's name."""
+    if param.param_type_name == "argument":
+        return param.metavar or param.name.upper()
+    return ", ".join((*sorted(param.opts, key=len), *param.secondary_opts))
+
+
+def _value(param: Any, ctx: Any) -> str:
+    """Return the value that an option takes, after a blank; empty if it takes none."""
+    value = param.display_type_rich(ctx=ctx) or ""
+    is_flag = param.param_type_name == "argument" or value == "<bool>"
+    return "" if is_flag or not value else f" {value}"
 
 
 class _Unglued:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 from pydantic import ValidationError
 
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.exits import Exit  # noqa: TC001
 from hedgerow.cli.options import Output, check_manager, field_option
 from hedgerow.cli.program import field_manager, program_name, registry
 from hedgerow.fields.managed_fields import entries, managers
@@ -169,8 +167,7 @@ def release_command(
             drop=drop,
             yes=yes,
         )
-        if code := anyio.run(_withdrawn, order, output, kubeconfig, context):
-            raise typer.Exit(code)
+        interrupts.run(partial(_give_up, order, output, kubeconfig, context))
         return
     if drop:
         raise typer.BadParameter("--drop goes with --instance")
@@ -197,11 +194,10 @@ def release_command(
     carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
 
 
-async def _withdrawn(
-    order: Order, output: str, kubeconfig: str | None, context: str | None
-) -> Exit:
+async def _give_up(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
     async with connected(kubeconfig, context) as cluster:
-        return await show(order, withdraw(cluster, order), output)
+        if code := await show(order, withdraw(cluster, order), output):
+            raise typer.Exit(code)
 
 
 def _instance(name: str) -> str:

@@ -70,15 +70,22 @@ async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[Object
 async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], output: str) -> Exit:
     """Print the outcomes of each object, as text at once, and the end; return the exit code."""
     found: list[list[ObjectOutcome]] = []
-    async for outcomes in withdrawn:
-        found.append(outcomes)
-        for outcome in outcomes if output == "text" else ():
-            echo(_line(outcome, yes=order.yes))
-    if output == "json":
-        listed = [_listed(outcome) for outcomes in found for outcome in outcomes]
-        echo_data({"instance": order.instance, "dryRun": not order.yes, "objects": listed})
-    else:
-        echo(_summary(order, found))
+    is_early = True
+    try:
+        async for outcomes in withdrawn:
+            found.append(outcomes)
+            for outcome in outcomes if output == "text" else ():
+                echo(_line(outcome, yes=order.yes))
+        is_early = False
+    finally:
+        if output == "json":
+            listed = [_listed(outcome) for outcomes in found for outcome in outcomes]
+            told = {"instance": order.instance, "dryRun": not order.yes, "objects": listed}
+            echo_data({**told, "complete": not is_early})
+        else:
+            echo(_summary(order, found))
+        if is_early and found:
+            say("it ended early: run the command again to go on")
     # An object whose status has another fate counts for both.
     counts = Counter(fate for outcomes in found for fate in {each.fate for each in outcomes})
     if counts["kept"]:

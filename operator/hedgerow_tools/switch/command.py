@@ -170,10 +170,12 @@ async def _carried_out(found: Subject, order: _Order) -> _Done:
             raise CommandError(told, Exit.CONFLICT)
         body = decision.setting_apply(live, setting, order.manager)
         # Whoever types the command asks for this one field by its name.
-        answer = await found.cluster.apply(
-            found.ref.api, body, manager=order.manager, force=True, dry_run=order.dry_run
-        )
-        after = answer.object
+        after = live
+        with anyio.CancelScope(shield=True):  # what was begun is told of
+            answer = await found.cluster.apply(
+                found.ref.api, body, manager=order.manager, force=True, dry_run=order.dry_run
+            )
+            after = answer.object
         if not setting.is_set(after):
             raise MoveRefused(
                 f"{found.ref}: the server accepted `{setting.line}` and did not keep it: look at"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+import anyio
 
 from hedgerow.kube import wire
 from support.cluster import bluegreens
@@ -55,6 +59,17 @@ class Garden(ApiServer):
         if exchange.verb in ("apply", "edit") and not exchange.dry_run:
             self._count += 1
             self.interruptions.get(self._count, int)()
+
+    def interrupt(self, verb: str) -> None:
+        """Have the process interrupted while it sends its first write of a kind."""
+
+        async def before(exchange: Exchange) -> None:
+            if exchange.verb == verb and not exchange.dry_run:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(20):  # until the loop has seen it
+                    await anyio.lowlevel.checkpoint()
+
+        self.before = before
 
     async def _meet(self, exchange: Exchange, act: Act) -> Reply:
         await self.before(exchange)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 
-import anyio
-import anyio.lowlevel
 import pytest
 
 from hedgerow.kube import errors
@@ -209,13 +205,7 @@ class TestEarlyEnd:
     def test_a_signal_ends_it_after_what_was_begun(
         self, garden, typed, tmp_path, monkeypatch, output
     ):
-        async def interrupt(sent):
-            if sent.verb == "edit":
-                os.kill(os.getpid(), signal.SIGINT)
-                for _ in range(20):  # until the loop has seen it
-                    await anyio.lowlevel.checkpoint()
-
-        garden.before = interrupt
+        garden.interrupt("edit")
         monkeypatch.setattr("hedgerow_tools.moving.writing.AT_ONCE", 1)
         saved = str(tmp_path / "undo")
 

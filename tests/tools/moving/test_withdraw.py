@@ -130,6 +130,22 @@ class TestAsDone:
         entries = garden.store.get(garden.owner)["metadata"]["managedFields"]
         assert TWO not in {entry["manager"] for entry in entries}
 
+    def test_a_signal_ends_it_after_what_was_begun_and_that_is_told(
+        self, garden, typed, monkeypatch
+    ):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        monkeypatch.setattr(writing, "AT_ONCE", 1)
+        garden.interrupt("apply")
+
+        code, out, err = typed(*ALL, "--yes")
+
+        assert code == 130
+        assert f"Deployment default/{NAME}: 1 field given up" in out
+        assert "Instance 'two' let go of 1 object." in out
+        assert "ended early: run the command again" in err
+        assert TWO not in managers(garden)
+
     def test_a_resource_counts_once_with_its_status(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")

@@ -65,6 +65,18 @@ def nothing() -> None:
 
 
 class TestWriting:
+    def test_a_signal_ends_it_after_what_was_begun_and_that_is_told(self, garden, typed):
+        apply(garden, route_to="Green", hold=True)
+        report(garden, **HELD)
+        garden.interrupt("apply")
+
+        code, out, err = typed("promote", "demo", "--wait", "1m")
+
+        assert code == 130
+        assert "BlueGreen/demo: .spec.promoted was applied as hedgerow-promote" in out
+        assert "interrupted by SIGINT" in err
+        assert live(garden)["spec"]["promoted"] == HASH
+
     def test_what_changed_meanwhile_is_looked_at_again(self, garden, typed):
         apply(garden, route_to="Green", hold=True)
         report(garden, **HELD)
