@@ -150,6 +150,27 @@ class TestAsKubectl:
         assert any(path.startswith(".spec.greenSpec") for path in lines)
         assert lines['.spec.blueSpec.containers[name="blue"].image']["new"] == "example/echo:2"
 
+    @pytest.mark.parametrize("other", ["v1", "v2"])
+    def test_it_takes_over_only_what_is_recorded_in_its_version(
+        self, api, namespace, typed, kubectl, other
+    ):
+        """Fact: kubectl drops what client-side apply held in another version, and it stays."""
+        kind, versions = f"Twin{other}", ("v1", "v2")
+        api.apply(definition(kind, *versions), "test").must()
+        for version in versions:
+            api.served(f"{kind.lower()}.example.com/{version}")
+        old, new = (
+            of_kind(f"{kind.lower()}.example.com/{version}", kind, "t", spec, namespace=namespace)
+            for version, spec in ((other, {"spec": {"a": 1, "b": 1}}), ("v2", {"spec": {"a": 1}}))
+        )
+        typed(old)
+        assert kubectl()[0]
+        out = typed(new)[1]
+        assert kubectl("--server-side")[0]
+
+        assert ("- .spec.b: 1" in out) is (other == "v2")
+        assert ("b" in api.get(new).must()["spec"]) is (other == "v1")
+
     @pytest.mark.parametrize(("kilobytes", "code"), [(1500, 2), (1540, 1)])
     def test_what_is_too_large_to_be_stored_is_refused(
         self, namespace, typed, kubectl, kilobytes, code
