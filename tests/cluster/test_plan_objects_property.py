@@ -30,6 +30,7 @@ from hedgerow_testing.api import Api, Object, Reply
 from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, worst
+from hedgerow_tools.fields.relabelling import LAST_APPLIED
 from hedgerow_tools.planning.command import EXITS
 from hedgerow_tools.planning.forecaster import Forecaster
 from hedgerow_tools.planning.helm import Release
@@ -37,7 +38,7 @@ from hedgerow_tools.planning.objects import ObjectForecaster
 from hedgerow_tools.planning.submission import Submission, UserApply
 from support.helm.chart import Helm
 from support.helm.programs import HELM_3, HELM_4
-from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal, told
+from support.objects.drawn import KINDS, WAYS, WIDGET, content, must_be_refused, must_equal, told
 
 pytestmark = pytest.mark.cluster
 
@@ -109,6 +110,15 @@ def must_say(
     assert told(found.lines) == told(lines), str(forecast.owner)
     assert found.action == ("created" if stored is None else changed), str(forecast.owner)
     assert EXITS[forecast.verdict] == (2 if stored is None or lines else 0)
+    differs = stored is not None and value_of(stored) != value_of(real)
+    assert stored is None or any(line.is_change for line in found.lines) is differs
+
+
+def value_of(obj: Object) -> Object:
+    """Return what an object says, without what the server counts and client-side apply copies."""
+    annotations = {**(metadata(obj).get("annotations") or {}), LAST_APPLIED: ""}
+    known = {**metadata(obj), "annotations": annotations, "generation": 0}
+    return content({**obj, "metadata": known})
 
 
 def error_of(reply: Reply) -> KubeError:
