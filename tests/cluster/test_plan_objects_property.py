@@ -212,7 +212,7 @@ class Bundle:
         for obj in self.objects:
             if obj["kind"] == DEFINITION:
                 self.api.apply(obj, "kubectl")  # it may be too large for the annotation
-                for version in obj["spec"]["versions"]:
+                for version in (one for one in obj["spec"]["versions"] if one["served"]):
                     self.api.served(f"{obj['spec']['group']}/{version['name']}")
         self.objects = [obj for obj in self.objects if self.is_served(obj)]
         self.apply()
