@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hedgerow.cli.candidates import objects
-
 LONGEST_MANAGER = 128
 """The most characters of a field manager's name; the API server accepts only printable ones."""
 
@@ -81,25 +79,7 @@ def dry_run_option(words: str = "Show what would be done, and stop.") -> Any:
     return typer.Option("--dry-run", help=words)
 
 
-Given = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="KIND/NAME",
-        autocompletion=objects,
-        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
-        " words: deploy web.",
-        show_default=False,
-    ),
-]
 Namespace = Annotated[str | None, namespace_option("Its namespace.")]
-Instance = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The installation of hedgerow, where there are several.",
-        show_default="as the object's label says",
-    ),
-]
 Output = Annotated[Literal["text", "json"], output_option()]
 TableOutput = Annotated[Literal["table", "json"], output_option()]
 DryRun = Annotated[bool, dry_run_option()]
