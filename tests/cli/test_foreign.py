@@ -162,8 +162,12 @@ SILENT = {
 UNREADABLE = {
     *(("tree", "-A", "--output", form) for form in ("json", "yaml")),
     ("tree", "-w", "--output", "yaml"),
+    *(
+        ("release", "--instance", "", *more, "--output", "json")
+        for more in ((), ("--yes", "--to", "other"))
+    ),
 }
-"""What leaves the kinds out that may not be read, with a reason of our own."""
+"""What leaves the kinds out that may not be read, or ends there, with a reason of our own."""
 REASONED = {
     ("release", TARGET, *more, "--output", "json")
     for more in ((), ("--to", "other"), ("--yes",), ("--field", "{poison}"))
