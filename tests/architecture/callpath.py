@@ -19,8 +19,8 @@ import anyio
 
 import hedgerow
 from faults.inmemory.machine import Machine
+from faults.inmemory.more import BY_NAME
 from faults.inmemory.people import ModelPeople
-from faults.inmemory.trial import BY_NAME
 from faults.scenarios import DEMO
 from support.server.apiserver import Exchange
 from support.server.store import Entry
@@ -62,6 +62,7 @@ def traced() -> Trace:
     async def main() -> None:
         people = ModelPeople(machine.api.store)
         people.settle_in()
+        machine.processes[0].start()
         scenario.steps[0].act(people)
         await anyio.sleep(60)
         hook = machine.api.hook

@@ -12,21 +12,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from faults import table
-from faults.cases import Case, Outcome, cases
+from faults.catalogue import Case, cases, together
+from faults.doings import Outcome
+from faults.exchange import Target
 from faults.fleet import AUDIT_LOG, Undisturbed, undisturbed
-from faults.machine import Reference, World, around, reference
-from faults.outages import outages
+from faults.inmemory import shares
+from faults.real import World, around, reference
+from faults.run import Reference
 from faults.scenario import Scenario
 from faults.scenarios import SCENARIOS
 from faults.sharded import SCENARIO as SHARDS
 from faults.sharded import sharded
-from faults.troubles import Target
 from hedgerow_testing.api import Api
 from hedgerow_testing.sandbox.cluster import Options
 from hedgerow_testing.sandboxes import running as cluster
@@ -35,6 +38,8 @@ from support.cluster.worlds import with_custom_resources
 LANES, SLOW_LANES = 10, 8
 TRIES = 3
 """Times that a run is made whose trouble does not come."""
+MANY = 300
+"""Runs in memory with faults that are drawn, and changes of each resource, unless it is said."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def world(directory: Path, *, audit: bool = False) -> Iterator[World]:
             yield among
 
 
-def judge(case: Case, among: World) -> Verdict:
+def judge(case: Case, among: Any) -> Verdict:
     """Make a run, and say what it came to."""
     return _judge(case, partial(case.make, among))
 
@@ -112,17 +117,28 @@ def _on_scenarios(
             found = pool.map(lambda scenario: reference(among, scenario), scenarios)
             references = {known.scenario.name: known for known in found}
         print(f"{len(references)} scenarios known after {time.monotonic() - began:.0f} s")
-        todo = [case for case in cases(references) if _matches(case, wanted)]
+        todo = [case for case in cases(references, "real") if _matches(case, wanted)]
         counts = Counter(case.fault for case in todo)
         print(", ".join(f"{fault}: {number}" for fault, number in counts.items()), flush=True)
         todo = todo[:: max(1, len(todo) // limit)] if limit else todo
         struck = [
-            [case for case in together if _matches(case, wanted)]
-            for together in outages(references)
+            [case for case in each if _matches(case, wanted)] for each in together(references)
         ]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(_struck, [each for each in struck if each], directory / "fragile")
             return [*_all(todo, among, lanes), *others.result()]
+
+
+def in_memory(wanted: Sequence[str], limit: int) -> list[Verdict]:
+    """Make every run in memory whose name holds all the words, and tell of each as it ends."""
+    todo = [case for case in shares.every() if _matches(case, wanted)]
+    todo = todo[:: max(1, len(todo) // limit)] if limit else todo
+    drawn = [case for case in shares.drawn(limit or MANY) if _matches(case, wanted)]
+    found: list[Verdict] = []
+    for number, case in enumerate([*todo, *drawn], 1):
+        found.append(judge(case, shares.MEMORY))
+        _tell(f"{number:5d}/{len(todo) + len(drawn)}", case, found[-1])
+    return found
 
 
 def _sharded(wanted: Sequence[str], directory: Path) -> list[Verdict]:
@@ -150,10 +166,11 @@ def _struck(struck: Sequence[Sequence[Case]], directory: Path) -> list[Verdict]:
         return []
     found: list[Verdict] = []
     with world(directory) as fragile:
-        for together in struck:
-            with ThreadPoolExecutor(len(together)) as pool:
-                verdicts = list(pool.map(lambda case: judge(case, fragile), together))
-            for case, verdict in zip(together, verdicts, strict=True):
+        for each in struck:
+            at_once = replace(fragile, together=threading.Barrier(len(each), timeout=300))
+            with ThreadPoolExecutor(len(each)) as pool:
+                verdicts = list(pool.map(judge, each, [at_once] * len(each)))
+            for case, verdict in zip(each, verdicts, strict=True):
                 _tell("  outage", case, verdict)
             found += verdicts
     return found
@@ -207,8 +224,8 @@ def faults() -> list[str]:
 
 def _of_scenarios() -> Iterator[str]:
     bare = {s.name: Reference(s, (), (), (Target("a write", 1, 0),)) for s in SCENARIOS}
-    struck = (case for together in outages(bare) for case in together)
-    return (case.fault for case in (*cases(bare), *struck))
+    struck = (case for each in together(bare) for case in each)
+    return (case.fault for case in (*cases(bare, "real"), *struck))
 
 
 def _list() -> None:
@@ -227,6 +244,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "-k", dest="words", action="append", default=[], help="only runs whose name has this"
     )
     parser.add_argument("--list", action="store_true", help="name the faults and the scenarios")
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="in memory: each at every write, some at once, and changes of specs",
+    )
     parser.add_argument("--lanes", type=int, default=LANES, help="runs at once")
     parser.add_argument("--limit", type=int, default=0, help="make about so many of the runs")
     parser.add_argument("--output", type=Path, help="write every verdict to this JSON file")
@@ -243,7 +265,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         directory = given.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        verdicts = run(given.words, given.lanes, directory, given.limit)
+        if given.memory:
+            verdicts = in_memory(given.words, given.limit)
+        else:
+            verdicts = run(given.words, given.lanes, directory, given.limit)
     found = [asdict(verdict) for verdict in verdicts]
     if given.output:
         given.output.write_text(json.dumps(found, indent=1), "utf-8")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from faults.__main__ import world as brought_up
-from faults.machine import World
+from faults.real import World
 from hedgerow_testing.plugin import line_writer
 from hedgerow_testing.sandbox.cluster import Options
 from hedgerow_testing.sandboxes import find_binaries

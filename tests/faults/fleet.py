@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+import anyio
+
 from faults.built_in import DB, coded, source
-from faults.checks import OF_TROUBLE, failed, told_twice, written_wrongly
 from faults.endings import difference, ending, warnings
-from faults.machine import LAST_QUIET, WAIT_TIMEOUT, Operator, Run, World, Wrong
 from faults.people import RealPeople, Refused
+from faults.real import PACE as REAL_PACE
+from faults.real import Operator, RealRun, World
+from faults.run import Wrong
 from faults.scenario import (
     USER,
     Object,
@@ -35,6 +38,7 @@ from faults.scenario import (
 )
 from faults.scenarios import CACHE, CRON, DEMO, ROUTE, SERVERS
 from faults.troubles import Off
+from faults.verdict import OF_TROUBLE, failed, told_twice, written_wrongly
 from hedgerow.shard import Shard, lease_name
 from hedgerow_testing.audit_log import AuditLog
 from support.cluster.writers import Entry, Writers, started_twice
@@ -228,14 +232,15 @@ class Fleet:
     def __init__(self, world: World, places: Places, divisions: list[list[Operator]]) -> None:
         self.world, self.places, self.divisions = world, places, divisions
         self.all = [operator for each in divisions for operator in each]
-        self.run = Run(world, SCENARIOS[0], SYSTEM, places.system, [])
+        self.run = RealRun(world, SCENARIOS[0], SYSTEM, places.system, [])
         self.load = Load(world)
+        self.offs: dict[str, Off] = {}
         self._audit = AuditLog(world.directory / AUDIT_LOG)
 
     def begin(self, division: list[Operator]) -> None:
         """Start all of a division; they are started again whenever they end."""
         for operator in division:
-            operator.line.trouble = Off()
+            operator.line.trouble = self.offs[operator.line.client] = Off()
             operator.start()
         self.run.operators += division
 
@@ -262,7 +267,7 @@ class Fleet:
         )
         return bool((live or {}).get("spec", {}).get("holderIdentity"))
 
-    def until(self, fact: Callable[[], Any], what: str, within: float = WAIT_TIMEOUT) -> None:
+    def until(self, fact: Callable[[], Any], what: str, within: float = REAL_PACE.patience) -> None:
         """Wait for a fact while what ends is started again, as long as the load goes on."""
 
         def look() -> Any:
@@ -270,7 +275,7 @@ class Fleet:
                 raise Wrong(f"the load: {self.load.error}")
             return fact()
 
-        self.run.until(self.run.after_news(look), what, within)
+        anyio.run(self.run.until, look, what, within)
 
     def turns(self, number: int = 2) -> None:
         """Wait until all was changed so many times more."""
@@ -301,7 +306,7 @@ class Fleet:
     def rest(self) -> None:
         """Wait until all is served, and nothing is written any more."""
         self.until(self.places.ended, "all is served")
-        self.run.until(lambda: self.run.silent() >= LAST_QUIET, "no more writes")
+        anyio.run(self.run.quiet, REAL_PACE.last_quiet)
 
     def broken(self, known: Undisturbed, divisions: list[int]) -> list[str]:
         """Return what does not hold, a line each, if these divisions wrote after each other."""

@@ -60,8 +60,9 @@ class RealPeople:
     def now(self) -> datetime:
         return datetime.now(UTC)  # noqa: TID251 - the API server is on this machine
 
-    def version(self) -> str:
-        """Return the version that the API server's store has come to."""
+    def version(self, back: int = 0) -> str:
+        """Return the version that the API server's store has come to; it tells of no other one."""
+        assert not back
         maps = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ""}}
         return self._asked(self._list, self._placed(maps))["metadata"]["resourceVersion"]
 

@@ -8,139 +8,57 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from faults.scenario import Object
+from faults.exchange import Drop, Exchange, Line, Reply, Silence, Watch
 
 LIMIT = 2**24
 """Bytes of one head or one line of a stream."""
-REVIEWS = "/apis/authorization.k8s.io/"
-Tell = Callable[[bytes | None], None]
-"""Sends bytes on a watch; None cuts it."""
 
 
-class Drop(Exception):
-    """The connection is cut here, with nothing more said on it."""
-
-
-class Silence(Exception):
-    """Nothing more comes on the connection, and it stays open."""
-
-
-@dataclass
-class Reply:
-    """An answer to one request."""
-
-    status: int
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-
-    def json(self) -> Object:
-        return json.loads(self.body) if self.body else {}
-
-
-@dataclass(eq=False)
-class Exchange:
-    """One request, and what became of it; times by the monotonic clock."""
-
-    number: int
-    port: int
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-    began: float
-    ended: float = 0.0
-    done: int = 0
-    """The status that the API server answered with; 0 when it was not asked."""
-    told: int = 0
-    """The status that the operator was told; 0 for none."""
-    answer: bytes = b""
-    step: int = 0
-    older: str = ""
-    """The version to show first on a watch with initial events; the rest follows after `lag`."""
-    lag: float = 0.0
-
-    @property
-    def writes(self) -> bool:
-        """Whether it changes what is stored: neither a review nor a dry run does."""
-        if "dryRun" in self.query or self.path.startswith(REVIEWS):
-            return False
-        return self.method not in {"GET", "HEAD"}
-
-    @property
-    def watches(self) -> bool:
-        return self.query.get("watch") in {"1", "true"}
-
-    @property
-    def of_lease(self) -> bool:
-        return "/leases/" in self.path
-
-    @property
-    def agent(self) -> str:
-        return self.headers.get("user-agent", "")
-
-    def json(self) -> Object:
-        return json.loads(self.body) if self.body else {}
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path} -> {self.done or '-'}/{self.told or '-'}"
-
-
-class Trouble:
-    """What may go wrong on a line: nothing, unless a subclass says so.
-
-    `before` and `after` may return a Reply to have instead of the API server's, raise Drop or
-    Silence, or do something and let it pass. `told` counts how often something went wrong.
-    """
+class ProxyWatch:
+    """A watch that is open: what is sent on it waits here; None cuts it, nothing ends it."""
 
     def __init__(self) -> None:
-        self.fired = 0
+        self.silent = False
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    async def before(self, line: Line, asked: Exchange) -> Reply | None:
-        """A request has come, and was not passed on yet."""
-        return None
+    def send(self, line: bytes) -> None:
+        if not self.silent:
+            self._lines.put_nowait(line)
 
-    async def after(self, line: Line, asked: Exchange, reply: Reply) -> Reply | None:
-        """The API server has answered, and nobody was told yet."""
-        return None
+    def cut(self, *, rest: bytes = b"") -> None:
+        if rest:
+            self._lines.put_nowait(rest)
+        self._lines.put_nowait(None)
 
-    def event(self, line: Line, asked: Exchange, event: bytes, tell: Tell) -> None:
-        """An event has come on a watch, as one line, to be told or not."""
-        tell(event)
-
-    def begins(self, line: Line, step: int) -> None:
-        """A step of the scenario begins."""
+    async def next(self) -> bytes | None:
+        return await self._lines.get()
 
 
-class Line:
-    """One way to the API server: a port, what passed on it, and the trouble on it."""
+class ProxyLine(Line):
+    """One way to the API server: a port."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.record: list[Exchange] = []
-        self.trouble = Trouble()
-        self.step = 0
+    def __init__(self) -> None:
+        super().__init__("")
+        self.port = 0
         self.cutters: set[asyncio.Task[None]] = set()
-        self.streams: dict[Exchange, Tell] = {}
+        self.open: dict[Exchange, Watch] = {}
 
-    def writes(self, *, leases: bool = False) -> list[Exchange]:
-        """Return the writes so far."""
-        return [one for one in list(self.record) if one.writes and (leases or not one.of_lease)]
+    @property
+    def streams(self) -> dict[Exchange, Watch]:
+        return self.open
 
-    def last_write(self) -> float:
-        """Return when the last write began, Leases aside; 0 if there was none."""
-        return max((one.began for one in self.writes()), default=0.0)
+    async def call(self, act: Callable[[], object]) -> None:
+        await asyncio.to_thread(act)
 
 
 class Proxy:
@@ -154,7 +72,6 @@ class Proxy:
         self._far = ssl.create_default_context(cafile=authority)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._numbers = itertools.count()
         self._servers: dict[int, asyncio.Server] = {}
 
     def __enter__(self) -> Self:
@@ -172,29 +89,37 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     @contextlib.contextmanager
-    def line(self) -> Iterator[Line]:
+    def line(self) -> Iterator[ProxyLine]:
         """Open a line for as long as this lasts."""
-        line: Line = self.call(self._open())
+        line: ProxyLine = self.call(self._open())
         try:
             yield line
         finally:
             self.call(self._close(line))
 
-    def begin(self, line: Line, step: int) -> None:
+    def begin(self, line: Any, step: int) -> None:
         """Tell the trouble on a line that a step begins."""
 
-        async def begin() -> None:
+        def begin() -> None:
             line.step = step
             line.trouble.begins(line, step)
 
-        self.call(begin())
+        self.do(begin)
 
-    def cut(self, line: Line) -> None:
+    def do(self, act: Callable[[], object]) -> None:
+        """Do something on the loop."""
+
+        async def done() -> None:
+            act()
+
+        self.call(done())
+
+    def cut(self, line: Any) -> None:
         """Cut all connections of a line."""
         self.call(self._cut(line))
 
-    async def _open(self) -> Line:
-        line = Line(0)
+    async def _open(self) -> ProxyLine:
+        line = ProxyLine()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
@@ -207,15 +132,16 @@ class Proxy:
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self._near, limit=LIMIT)
         line.port = server.sockets[0].getsockname()[1]
+        line.client = str(line.port)
         self._servers[line.port] = server
         return line
 
-    async def _cut(self, line: Line) -> None:
+    async def _cut(self, line: ProxyLine) -> None:
         for task in list(line.cutters):
             task.cancel()
         await asyncio.sleep(0)
 
-    async def _close(self, line: Line) -> None:
+    async def _close(self, line: ProxyLine) -> None:
         self._servers.pop(line.port).close()
         await self._cut(line)
 
@@ -227,9 +153,6 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    def number(self) -> int:
-        return next(self._numbers)
-
     async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(*self._target, ssl=self._far, limit=LIMIT)
 
@@ -238,7 +161,11 @@ class _Connection:
     """One connection of an operator, and the one to the API server behind it."""
 
     def __init__(
-        self, proxy: Proxy, line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        proxy: Proxy,
+        line: ProxyLine,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self._proxy, self._line = proxy, line
         self._reader, self._writer = reader, writer
@@ -274,8 +201,7 @@ class _Connection:
         url = urlsplit(target)
         body = await self._reader.readexactly(int(headers.get("content-length", "0")))
         return Exchange(
-            number=self._proxy.number(),
-            port=self._line.port,
+            client=self._line.client,
             method=method,
             path=url.path,
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
@@ -287,23 +213,27 @@ class _Connection:
 
     async def _exchange(self, asked: Exchange) -> None:
         line = self._line
-        reply = await line.trouble.before(line, asked)
-        if reply is None:
-            shown = b""
-            try:
-                if asked.older:
-                    shown = await self._show_older(asked)
-                status, headers = await self._ask(asked)
-            except (OSError, asyncio.IncompleteReadError):
-                # What the operator would meet: a connection that is refused or closed.
-                raise Drop from None
-            if asked.watches and status == 200:
-                await self._stream(asked, headers, shown)
-                return
+        reply = await line.trouble.request(line, asked, partial(self._carried_out, asked))
+        asked.told = reply.status
+        if reply.opens:
+            await self._stream(asked, reply)
+        else:
+            await self._tell(reply)
+
+    async def _carried_out(self, asked: Exchange) -> Reply:
+        """Have the API server carry out a request; it ends with the answer, or as a watch opens."""
+        try:
+            shown = await self._show_older(asked) if asked.older else b""
+            status, headers = await self._ask(asked)
+            asked.done = status
+            if asked.watches and status == HTTPStatus.OK:
+                return Reply(status, shown, headers, opens=True)
             reply = Reply(status, await self._content(headers), headers)
-            asked.done, asked.answer = status, reply.body if asked.writes else b""
-            reply = await line.trouble.after(line, asked, reply) or reply
-        await self._tell(asked, reply)
+        except (OSError, asyncio.IncompleteReadError):
+            # What the operator would meet: a connection that is refused or closed.
+            raise Drop from None
+        asked.answer = reply.body if asked.writes else b""
+        return reply
 
     async def _ask(self, asked: Exchange) -> tuple[int, dict[str, str]]:
         if self._far is None:
@@ -323,8 +253,7 @@ class _Connection:
             return b"".join([chunk async for chunk in _chunks(self._far[0])])
         return await self._far[0].readexactly(int(headers.get("content-length", "0")))
 
-    async def _tell(self, asked: Exchange, reply: Reply) -> None:
-        asked.told = reply.status
+    async def _tell(self, reply: Reply) -> None:
         kept = {
             k: v
             for k, v in reply.headers.items()
@@ -336,31 +265,29 @@ class _Connection:
         self._writer.write(f"{head}\r\n\r\n".encode() + reply.body)
         await self._writer.drain()
 
-    async def _stream(self, asked: Exchange, headers: dict[str, str], shown: bytes) -> None:
+    async def _stream(self, asked: Exchange, reply: Reply) -> None:
         """Pass on a watch, event by event, until either end closes."""
-        asked.done = asked.told = 200
-        kind = headers.get("content-type", "application/json")
+        kind = reply.headers.get("content-type", "application/json")
         head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n"
         self._writer.write(head.encode())
         await self._writer.drain()
-        said: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._line.streams[asked] = said.put_nowait
-        if shown:
-            said.put_nowait(shown)
-        heard = asyncio.create_task(self._hear(asked, said.put_nowait))
-        told = asyncio.create_task(self._say(said))
+        watch = self._line.open[asked] = ProxyWatch()
+        for line in reply.body.splitlines(keepends=True):
+            watch.send(line)
+        heard = asyncio.create_task(self._hear(asked, watch))
+        told = asyncio.create_task(self._say(watch))
         closed = asyncio.create_task(self._reader.read(1))
         try:
             await asyncio.wait({told, closed}, return_when=asyncio.FIRST_COMPLETED)
             if not told.done() or told.result() is None:
                 raise Drop
         finally:
-            del self._line.streams[asked]
+            del self._line.open[asked]
             for task in (heard, told, closed):
                 task.cancel()
             await asyncio.gather(heard, told, closed, return_exceptions=True)
 
-    async def _hear(self, asked: Exchange, tell: Tell) -> None:
+    async def _hear(self, asked: Exchange, watch: ProxyWatch) -> None:
         """Hear the API server's events, and have the trouble tell them."""
         assert self._far
         held = b""
@@ -370,15 +297,15 @@ class _Connection:
             async for chunk in _chunks(self._far[0]):
                 *whole, held = (held + chunk).split(b"\n")
                 for event in whole:
-                    self._line.trouble.event(self._line, asked, event + b"\n", tell)
+                    self._line.trouble.event(self._line, asked, event + b"\n", watch.send)
         except (OSError, ValueError, asyncio.IncompleteReadError):
-            tell(None)
+            watch.cut()
         else:
-            tell(b"")
+            watch.send(b"")
 
-    async def _say(self, said: asyncio.Queue[bytes | None]) -> bytes | None:
+    async def _say(self, watch: ProxyWatch) -> bytes | None:
         """Say what there is to say, until it is cut or, with an empty piece, at its end."""
-        while piece := await said.get():
+        while piece := await watch.next():
             self._writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             await self._writer.drain()
         if piece == b"":

@@ -1,18 +1,24 @@
-"""Sharded: the division of the namespaces changes under load, and how such a run is judged."""
+"""Sharded: the division of the namespaces changes under load, and how such a run is judged.
+
+Only on a real API server: its audit log tells who wrote where, and under whose Lease.
+"""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from faults.cases import Case, Outcome, judged
+import anyio
+
+from faults.catalogue import Case
+from faults.doings import Outcome, judged, strike
 from faults.fleet import DURATION, Fleet, Undisturbed, division, fleet
-from faults.machine import World, Wrong
-from faults.strikes import STRIKES, strike
+from faults.real import World
+from faults.run import Wrong
 
 SCENARIO = "shards"
 STOPPED = "stopped"
+STRIKES = ("killed", "frozen", "cut off", "silent")
 AGAIN = 11.0
 """Seconds after the end of a Lease in which all is served again: up to eight processes fill their
 caches at once, on two cores."""
@@ -36,7 +42,10 @@ class Divided:
         with fleet(world, division(self.former), division(self.later)) as two:
             came = False
 
-            def act() -> list[str]:
+            async def act() -> list[str]:
+                return await anyio.to_thread.run_sync(whole)
+
+            def whole() -> list[str]:
                 nonlocal came
                 former, later = two.divisions
                 two.begin(former)
@@ -64,7 +73,7 @@ class Divided:
                     *two.broken(self.known, [self.former or 1, self.later or 1]),
                 ]
 
-            return judged(two.run, act, lambda: came)
+            return anyio.run(judged, two.run, act, lambda: came)
 
     def strike_all(self, two: Fleet) -> Callable[[], object]:
         """Have it happen to all of the former division; return what ends it."""
@@ -72,9 +81,9 @@ class Divided:
         two.leave(former)
         if self.fault == STOPPED:
             for each in former:
-                each.kill(signal.SIGTERM)
+                each.terminate()
             return list
-        ends = [strike(two.world, each, self.fault) for each in former]
+        ends = [strike(two.run, each, self.fault, two.offs[each.line.client]) for each in former]
         return lambda: [end() for end in ends]
 
 

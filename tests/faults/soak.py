@@ -19,14 +19,13 @@ from typing import Any
 
 import psutil
 
-from faults import scenarios
 from faults.__main__ import world
-from faults.checks import APPLY
-from faults.machine import Operator, World
+from faults.catalogue import REFUSALS
+from faults.exchange import Act, Exchange, Line, Reply, Trouble
 from faults.people import RealPeople, Refused
-from faults.proxy import Drop, Exchange, Line, Reply, Trouble
-from faults.scenario import OTHER, USER, Object, finish, target
-from faults.troubles import REFUSALS
+from faults.real import Operator, World
+from faults.scenario import OTHER, USER, Object, collect, finish, take, target
+from faults.verdict import APPLY
 from support.operator.registered import CONTROLLERS
 
 NAMESPACE = "soak"
@@ -58,7 +57,7 @@ class Weather(Trouble):
     def __init__(self, dice: random.Random) -> None:
         super().__init__()
         self._dice = dice
-        self._reply: Reply | None = None
+        self._answer: Reply | Exception = Reply(0)
         self._share = 0.0
         self._until = 0.0
         self.kinds: dict[str, int] = {}
@@ -68,26 +67,21 @@ class Weather(Trouble):
         kind = self._dice.choice([*REFUSALS, "watches cut", "all cut"])
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if kind in REFUSALS:
-            self._reply, self._share = REFUSALS[kind], self._dice.choice([0.3, 0.7, 1.0])
+            self._answer, self._share = REFUSALS[kind], self._dice.choice([0.3, 0.7, 1.0])
             self._until = time.monotonic() + self._dice.uniform(0.5, LONGEST_FAULT)
         elif kind == "watches cut":
-            proxy.call(_cut_watches(line))
+            proxy.do(lambda: [watch.cut() for watch in line.streams.values()])
         else:
             proxy.cut(line)
 
-    async def before(self, line: Line, asked: Exchange) -> Reply | None:
+    async def request(self, line: Line, asked: Exchange, act: Act) -> Reply:
         is_bad = asked.writes and time.monotonic() < self._until
         if not is_bad or self._dice.random() > self._share:
-            return None
+            return await act()
         self.fired += 1
-        if self._reply is None:
-            raise Drop
-        return self._reply
-
-
-async def _cut_watches(line: Line) -> None:
-    for tell in list(line.streams.values()):
-        tell(None)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
 
 
 class Load:
@@ -138,7 +132,7 @@ class Load:
         deployment = target("apps/v1", "Deployment", owned[kind])
         image = {"name": container, "image": self._dice.choice(IMAGES)}
         fields = {"spec": {"template": {"spec": {"containers": [image]}}}}
-        scenarios.take(deployment, fields, OTHER)(self._people)
+        take(deployment, fields, OTHER)(self._people)
 
     def _remove(self, kind: str, name: str) -> None:
         """Delete it, with all that it owned, and make it anew."""
@@ -156,7 +150,7 @@ class Load:
             (kind.api.group_version, kind.api.kind) for c in CONTROLLERS.values() for kind in c.owns
         }
         kinds = tuple({"apiVersion": version, "kind": kind} for version, kind in sorted(owned))
-        scenarios.collect(self._people, kinds)
+        collect(self._people, kinds)
 
     def _bluegreen(self, name: str) -> Object:
         spec = {
@@ -247,7 +241,7 @@ class _Counts:
 
 def _is_lawful(one: Exchange) -> bool:
     if one.method == "DELETE":
-        return bool(one.json().get("preconditions", {}).get("uid"))
+        return bool(one.sent.get("preconditions", {}).get("uid"))
     return one.headers.get("content-type") == APPLY and "force" not in one.query
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from faults.__main__ import judge
-from faults.cases import Case, Spoilt, Starts, cases
-from faults.machine import Reference, World, reference
+from faults.catalogue import Case, cases
+from faults.real import World, reference
+from faults.run import Reference
 from faults.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.cluster
@@ -34,7 +35,7 @@ def references(faulty_world: World) -> dict[str, Reference]:
 def one_of_each_fault(references: dict[str, Reference]) -> list[Case]:
     """Pick a case of each fault that does not take minutes, each from another place."""
     by_fault: dict[str, list[Case]] = {}
-    for case in cases(references):
+    for case in cases(references, "real"):
         if not case.slow:
             by_fault.setdefault(case.fault, []).append(case)
     chosen = {
@@ -43,7 +44,7 @@ def one_of_each_fault(references: dict[str, Reference]) -> list[Case]:
     }
     # Nothing else proves on a real server what becomes of starts by a wrong clock.
     for fault in WRONG:
-        chosen[fault] = next(case for case in by_fault[fault] if isinstance(case.make, Starts))
+        chosen[fault] = next(case for case in by_fault[fault] if "cronjob" in case.scenario)
     return list(chosen.values())
 
 
@@ -62,11 +63,9 @@ def test_a_run_that_does_not_end_so_fails(faulty_world, references):
     known = references[name]
     other = {**known.endings[0], "Deployment/nobody": {}}
     wrong = Reference(known.scenario, (other, *known.endings[1:]), known.told, known.writes)
-    case = next(case for case in cases({name: wrong}) if case.fault == "409 once")
-    assert isinstance(case.make, Spoilt)
-    hasty = replace(case, make=replace(case.make, patience=5.0))
+    case = next(case for case in cases({name: wrong}, "real") if case.fault == "409 once")
 
-    verdict = judge(hasty, faulty_world)
+    verdict = judge(case, replace(faulty_world, pace=replace(faulty_world.pace, patience=5.0)))
 
     assert not verdict.passed
     assert "Deployment/nobody: wanted {}, found null" in verdict.why

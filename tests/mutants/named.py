@@ -40,8 +40,8 @@ NAMED = (
     Named(
         "a refused status is never tried again",
         "operator/hedgerow/runtime/passes/report.py",
-        "elif not any(ledger.waits(write, this.now, target) for target in (write.id, STATUS)):",
-        "elif not ledger.entry(STATUS).attempts:",
+        "elif not ledger.waits(write, current.now):",
+        "elif not ledger.entry(write.id).attempts:",
     ),
     Named(
         "a name that is taken is never looked at again",
@@ -70,8 +70,8 @@ NAMED = (
     Named(
         "a pass that is put off is not made again",
         "operator/hedgerow/runtime/workqueue.py",
-        "            self.add_after(key, delay)\n        return delay",
-        "            pass\n        return delay",
+        "        self._delay(key, delay, QueueLine.CHANGED, is_barred=least > 0)\n",
+        "",
     ),
     Named(
         "passes are put off for ever so short a time",
@@ -84,6 +84,18 @@ NAMED = (
         "operator/hedgerow/plan/ledger.py",
         "backoff(attempts, draw",
         "backoff(1, draw",
+    ),
+    Named(
+        "a refused write is repeated at once",
+        "operator/hedgerow/plan/ledger.py",
+        "return content == self.content and (intent == self.intent or self.attempts > 1)",
+        "return False",
+    ),
+    Named(
+        "an apply is to whatever has the name",
+        "operator/hedgerow/plan/children.py",
+        '            "uid": ref.uid,\n            **(',
+        "            **(",
     ),
     Named(
         "a deletion is taken for done before it is",
@@ -137,8 +149,8 @@ NAMED = (
     Named(
         "what is gone asks for no pass",
         "operator/hedgerow/runtime/watches.py",
-        "for obj in filter(None, change):",
-        "for obj in filter(None, change[1:]):",
+        "for obj in filter(None, chain.from_iterable(changes)):",
+        "for obj in filter(None, chain.from_iterable(change[1:] for change in changes)):",
     ),
     Named(
         "a pass that the server did not answer is not made again",

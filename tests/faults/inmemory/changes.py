@@ -6,6 +6,7 @@ not valid is refused by the server or told by the status, and does not stay in t
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from types import NoneType
@@ -16,11 +17,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from controllers.subject import Subject
-from faults.inmemory.machine import Machine
-from faults.inmemory.people import ModelPeople
-from faults.inmemory.story import everything, is_write
-from faults.inmemory.trial import difference
-from faults.scenario import USER, roll_out
+from faults.endings import difference
+from faults.inmemory.backend import Memory, MemoryRun
+from faults.scenario import USER, Scenario, roll_out, target
+from faults.verdict import failed
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow_testing.memory.answers import Refused
 from hedgerow_testing.memory.schema import Object
@@ -31,7 +31,6 @@ DEPLOYMENT: Object = {"apiVersion": "apps/v1", "kind": "Deployment"}
 NEVER = {"schedule": "0 0 30 2 *"}
 """A schedule without any start: what was started before is no part of what is declared."""
 JUNK: tuple[Any, ...] = ({"x": 1}, [[]], "no such thing", -7, 10**12, True)
-_GENERATION = re.compile(r"generation \d+")
 _PULL = re.compile(r'"imagePullPolicy": "\w+"')
 """The server chooses it when a Deployment is created, and never again (Kubernetes, Images)."""
 
@@ -103,7 +102,7 @@ def _is_valid(subject: Subject, spec: Object) -> bool:
 
 def _resource(subject: Subject, change: Change) -> Object:
     api = subject.controller.resource.api
-    metadata: Object = {"name": "cron", "namespace": "default"}
+    metadata: Object = {"name": "cron"}
     if change.annotations:
         metadata["annotations"] = change.annotations
     body = {"apiVersion": api.group_version, "kind": api.kind, "metadata": metadata}
@@ -112,56 +111,43 @@ def _resource(subject: Subject, change: Change) -> Object:
 
 def made(subject: Subject, sequence: list[Change]) -> Changed:
     """Apply one change after another, each once the last has come to rest."""
-    machine = Machine(controllers=(subject.controller.name,))
-    people = ModelPeople(machine.api.store)
-    untold: list[Object] = []
-    taken = False
 
-    async def main() -> None:
-        nonlocal taken
-        people.settle_in()
+    async def main(run: MemoryRun) -> Changed:
+        untold: list[Object] = []
+        taken = False
+        run.start()
         await anyio.sleep(1)
         for change in sequence:
             body = _resource(subject, change)
-            taken = False
             try:
-                machine.api.store.apply(body, USER, force=True)
+                run.people.apply(body, USER, force=True)
             except Refused:
+                taken = False
                 continue
             taken = True
-            await _rest(machine, REST)
-            await _roll_out(machine, people)
-            if not change.valid and not _told(people.get(body)):
+            await run.quiet(REST)
+            await _roll_out(run)
+            if not change.valid and not _told(run.people.get(body)):
                 untold.append(change.spec)
-        await _rest(machine, LONG)
+        await run.quiet(LONG)
+        left = json.dumps(run.ending(), sort_keys=True)
+        return Changed(_PULL.sub("PULL", left), tuple(untold), taken, tuple(failed(run.operators)))
 
-    machine.run(main)
-    failed = [str(e) for e in machine.logs if e["event"] == "pass failed"]
-    left = _GENERATION.sub("generation N", everything(machine.api.store.all()))
-    left = _PULL.sub("PULL", left)
-    return Changed(left, tuple(untold), taken, (*failed, *map(repr, machine.processes[0].ends)))
+    scenario = Scenario("changes", subject.controller.name, _resource(subject, sequence[0]), ())
+    return Memory().play(scenario, main)
 
 
-async def _roll_out(machine: Machine, people: ModelPeople) -> None:
+async def _roll_out(run: MemoryRun) -> None:
     """Roll out every Deployment, as the Deployment controller does, until none is changed."""
-    while behind := [live for live in people.every(DEPLOYMENT) if _is_behind(live)]:
-        roll_out(*behind)(people)
-        await _rest(machine, REST)
+    while behind := [live for live in run.people.every(DEPLOYMENT) if _is_behind(live)]:
+        roll_out(*(target("apps/v1", "Deployment", live["metadata"]["name"]) for live in behind))(
+            run.people
+        )
+        await run.quiet(REST)
 
 
 def _is_behind(live: Object) -> bool:
     return live.get("status", {}).get("observedGeneration") != live["metadata"]["generation"]
-
-
-async def _rest(machine: Machine, quiet: float) -> None:
-    began = anyio.current_time()
-    with anyio.move_on_after(10 * LONG):
-        while True:
-            exchanges = reversed(machine.api.exchanges)
-            last = max(began, next((e.sent for e in exchanges if is_write(e)), 0.0))
-            if anyio.current_time() >= last + quiet:
-                return
-            await anyio.sleep(last + quiet - anyio.current_time())
 
 
 def _told(live: Object | None) -> bool:
@@ -177,6 +163,6 @@ def wrong(subject: Subject, sequence: list[Change]) -> list[str]:
     changed, fresh = made(subject, sequence), made(subject, sequence[-1:])
     found = [*changed.wrong]
     if changed.taken and changed.left != fresh.left:
-        found.append(difference(changed.left, fresh.left))
+        found += difference(json.loads(fresh.left), json.loads(changed.left))
     found += [f"not told: {spec}" for spec in changed.untold]
     return found

@@ -23,6 +23,7 @@ from typing import Any
 import anyio
 import httpx
 import structlog
+from anyio.abc import TaskGroup
 
 from hedgerow import app
 from hedgerow.kube import client
@@ -33,11 +34,12 @@ from hedgerow.kube.session import Session
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
 from hedgerow.process.leaderelection import thread
+from hedgerow.registry import Registry
 from hedgerow.runtime import clock as clocks
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
-from hedgerow_testing.virtual import run as virtually
+from hedgerow_testing.virtual import VirtualLoop
 from support.operator.inline import inline
 from support.operator.registered import ALL
 from support.server.apiserver import EPOCH, ApiServer
@@ -47,8 +49,22 @@ RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
 SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
+TURN = 1e-6
+"""Seconds of one turn of the loop."""
 _current: ContextVar[Process] = ContextVar("process")
 _connect, _apart, _receiver = client.connect, thread.start, anyio.open_signal_receiver
+
+
+class Loop(VirtualLoop):
+    """A loop on which a moment goes by with each turn as well.
+
+    A wait is rounded to microseconds, and may end a moment early. If no time went by meanwhile, it
+    would be as early again for ever.
+    """
+
+    def _run_once(self) -> None:
+        self.elapsed += TURN
+        super()._run_once()
 
 
 class ProcessLogin(Login):
@@ -72,6 +88,7 @@ class Process:
     def __init__(self, machine: Machine, name: str, settings: Settings) -> None:
         self.machine, self.name, self.settings = machine, name, settings
         self.life = 0
+        self.births: list[float] = []
         self.offset = 0.0
         """Seconds by which its wall clock is ahead of the server's."""
         self.dice = random.Random(len(name))  # noqa: S311
@@ -88,13 +105,18 @@ class Process:
         while True:
             scope = self._scope = anyio.CancelScope()
             self._term = anyio.Event()
+            self.births.append(anyio.current_time())
             with scope:
                 try:
-                    await app.run(self.settings, ALL)
+                    await app.run(self.settings, self.machine.registry)
                 except Exception as error:  # noqa: BLE001 - it is looked at in the end
                     self.ends.append(error)
             self.life += 1
             await anyio.sleep(RESTART)
+
+    def start(self) -> None:
+        """Begin its first life."""
+        self.machine.tasks.start_soon(self.live)
 
     def kill(self) -> None:
         """End this life at once: nothing that it does from now on reaches anybody."""
@@ -121,9 +143,18 @@ class Process:
 class Machine:
     """The API server, the processes, and all that was logged."""
 
-    def __init__(self, *, replicas: int = 1, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        replicas: int = 1,
+        registry: Registry = ALL,
+        process: type[Process] = Process,
+        **settings: Any,
+    ) -> None:
         self.api = ApiServer(self._wall)
+        self.registry = registry
         self.logs: list[dict[str, Any]] = []
+        self.tasks: TaskGroup
         given = Settings(
             **{
                 "health_probe_bind_address": "0",
@@ -135,7 +166,7 @@ class Machine:
                 **settings,
             }
         )
-        self.processes = [Process(self, f"replica-{n}", given) for n in range(replicas)]
+        self.processes = [process(self, f"replica-{n}", given) for n in range(replicas)]
 
     def _wall(self) -> float:
         return EPOCH + anyio.current_time()
@@ -145,21 +176,20 @@ class Machine:
         asyncio.get_running_loop().call_later(seconds, act)
 
     def run(self, main: Callable[[], Any]) -> Any:
-        """Run the processes on a loop of their own until `main` returns."""
+        """Return what `main` returns on a loop of its own, on which it may start processes."""
 
         async def whole() -> Any:
-            async with anyio.create_task_group() as tasks:
-                for process in self.processes:
-                    tasks.start_soon(process.live)
-                result = await main()
+            async with anyio.create_task_group() as self.tasks:
+                made = asyncio.ensure_future(main())
+                await asyncio.wait([made])
                 for process in self.processes:
                     process.kill()
-                tasks.cancel_scope.cancel()
-                return result
+                self.tasks.cancel_scope.cancel()
+            return made.result()
 
         random.seed(1)
         with _replaced(self):
-            return virtually(whole)
+            return anyio.run(whole, backend="asyncio", backend_options={"loop_factory": Loop})
 
 
 @dataclass

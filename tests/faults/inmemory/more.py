@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
 
 from faults.checked import BLUE, DEMO, GREEN, ROUTE, bluegreen_checked, pods
 from faults.scenario import (
@@ -18,6 +21,8 @@ from faults.scenario import (
     observed,
 )
 from faults.scenarios import CRON
+from faults.scenarios import SCENARIOS as EVERYWHERE
+from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 
 LABEL = "hedgerow.dev/controller"
 EVERY = 600
@@ -104,10 +109,27 @@ def _on_time() -> Iterator[Step]:
     )
 
 
+def lost(jobs: Iterable[Object]) -> Iterator[str]:
+    """Yield whether a start is lost while an operator is there to make it, or one too many."""
+    found = (job["metadata"]["annotations"][SCHEDULED_AT] for job in jobs)
+    starts = sorted(datetime.fromisoformat(start).timestamp() for start in found)
+    if any(later - start != EVERY for start, later in pairwise(starts)):
+        yield f"a start was lost: {starts}"
+    if any(start % EVERY for start in starts):
+        yield f"a start was made that the schedule does not have: {starts}"
+
+
 SCENARIOS = (
     Scenario("bluegreen-names", "bluegreen", DEMO, tuple(_names())),
     Scenario("bluegreen-lost", "bluegreen", DEMO, tuple(_lost())),
     Scenario("cronjob-on-time", "cronjob", CRON, tuple(_on_time())),
 )
-LONGER = (Scenario("bluegreen-checked", "bluegreen", DEMO, tuple(bluegreen_checked(overlap=20))),)
-"""In place of those of that name: an overlap takes longer than a watch may lag."""
+LONGER = Scenario("bluegreen-checked", "bluegreen", DEMO, tuple(bluegreen_checked(overlap=20)))
+"""In place of the one of that name: an overlap takes longer than a watch may lag."""
+REFUSED = "a type that the API server refuses"
+"""A step that is left out: the server in memory knows no types of Secrets."""
+BY_NAME = {
+    scenario.name: replace(scenario, steps=tuple(s for s in scenario.steps if s.name != REFUSED))
+    for scenario in (*EVERYWHERE, LONGER, *SCENARIOS)
+}
+"""All that are played in memory."""

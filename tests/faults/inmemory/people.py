@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow_testing.memory.schema import Object
 from hedgerow_testing.memory.server import Server
 
@@ -19,20 +20,23 @@ LEASE: Object = {
 class ModelPeople:
     """The `People` of a scenario; `home` is the namespace of objects that name none."""
 
-    def __init__(self, server: Server, home: str = HOME) -> None:
+    def __init__(self, server: Server, home: str = HOME, elsewhere: tuple[str, ...] = ()) -> None:
         self._server, self._home = server, home
+        self._namespaces = {"": home, **{end: f"{home}-{end}" for end in elsewhere}}
 
     def settle_in(self) -> None:
         """Have the namespaces there are, and a Lease that was given up: nobody waits for it."""
-        for name in (self._home, SYSTEM):
+        for name in (*self._namespaces.values(), SYSTEM):
             self.open_namespace(name)
         spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
         self._server.apply({**LEASE, "spec": spec}, "hedgerow-lease")
 
     def open_namespace(self, name: str) -> None:
-        """Have a namespace, in which things can be made."""
+        """Have a namespace, in which things can be made, and everybody may claim fields."""
         self._server.open_namespace(name)
+        labels = {"kubernetes.io/metadata.name": name, ALLOW_CLAIMS: "true"}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        namespace["metadata"]["labels"] = labels
         self._server.create(namespace, "kubectl-create")
 
     # --- what scenarios ask for ---------------------------------------------------------------
@@ -55,7 +59,8 @@ class ModelPeople:
 
     def every(self, kind: Object) -> list[Object]:
         group = kind["apiVersion"].rpartition("/")[0]
-        return list(self._server.list(group, kind["kind"], self._home).items)
+        listed = (self._server.list(group, kind["kind"], n) for n in self._namespaces.values())
+        return [item for each in listed for item in each.items]
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self._server.now, UTC)
@@ -63,4 +68,6 @@ class ModelPeople:
     def _placed(self, body: Any) -> Object:
         if body["kind"] == "Namespace":
             return body
-        return {**body, "metadata": {"namespace": self._home, **body["metadata"]}}
+        named = body["metadata"].get("namespace", "")
+        namespace = self._namespaces.get(named, named)
+        return {**body, "metadata": {**body["metadata"], "namespace": namespace}}

@@ -152,6 +152,7 @@ class ApiServer:
         """What each write is answered with besides."""
         self.hook: Callable[[Exchange, Act], Any] = self.through
         self.watch_hook: Callable[[Exchange, bool], Any] = self._open
+        self.line_hook: Callable[[Stream, bytes], object] = Stream.send
         self.compacted = 0
         """Versions below this one are gone: a watch from there gets 410."""
         self._latency = latency
@@ -390,7 +391,6 @@ class ApiServer:
             if entry.version > since:
                 stream.tell(entry)
         stream.lag = 0.0
-        stream.silent, stream.on_quiet = opening.silent, opening.on_quiet
 
 
 def expired() -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,6 @@ class Opening:
 
     version: int = 0
     lag: float = 0.0
-    silent: bool = False
-    on_quiet: Callable[[], Awaitable[None]] | None = None
-    """What happens each time that all there is has been read."""
 
 
 class Stream:
@@ -49,10 +46,6 @@ class Stream:
         self._error: Exception | None = None
         self._over = False
         self._news = anyio.Event()
-        self.swaps = False
-        """Whether the next event comes after the one that follows it."""
-        self._held = b""
-        self.on_quiet: Callable[[], Awaitable[None]] | None = None
         self.least = 0
         """Nothing of a version that is not above this is told, bookmarks included."""
 
@@ -61,6 +54,10 @@ class Stream:
         return self.exchange.api.kind
 
     def line(self, line: bytes) -> None:
+        """Send a line, unless the server's `line_hook` does something else with it."""
+        self.server.line_hook(self, line)
+
+    def send(self, line: bytes) -> None:
         """Send a line, whatever it is."""
         if not self.silent and not self._over and not self._error:
             due = anyio.current_time() + self.lag
@@ -70,19 +67,8 @@ class Stream:
     def tell(self, entry: Entry) -> None:
         """Send an event, if the watch is about its object."""
         line = self.line_of(entry)
-        if not line or entry.version <= self.least:
-            return
-        if self.swaps:
-            self.swaps, self._held = False, line
-            return
-        self.line(line)
-        self.release()
-
-    def release(self) -> None:
-        """Send what is held back for the next event, which may never come."""
-        self.swaps, held, self._held = False, self._held, b""
-        if held:
-            self.line(held)
+        if line and entry.version > self.least:
+            self.line(line)
 
     def line_of(self, entry: Entry) -> bytes:
         """Write an event as this watch tells it; nothing for what it does not select."""
@@ -139,9 +125,6 @@ class Stream:
                 raise self._error
             if (self._over and not self._lines) or (now >= self._ends and not self.silent):
                 return
-            if self.on_quiet and not self._lines:
-                await self.on_quiet()
-                continue
             if now >= bookmark:
                 bookmark += BOOKMARKS
                 self.bookmark()
