@@ -12,6 +12,7 @@ import pytest
 from hedgerow import __version__
 from hedgerow.cli import commands
 from hedgerow.cli.commands import LAZY
+from hedgerow.cli.exits import Exit
 from hedgerow_testing.demo import DemoError
 
 
@@ -79,6 +80,8 @@ class TestHelp:
 
         assert (code, err) == (0, "")
         assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in out
+        codes = " ".join(out.partition("Exit codes:")[2].split()).partition(".")[0]
+        assert [int(code) for code in re.findall(r"\d+", codes)] == [*Exit]
         for name in (*LAZY, "version"):
             assert f" {name} " in out
 

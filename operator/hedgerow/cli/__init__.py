@@ -41,7 +41,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 another field manager holds"
-        " a field, 4 no API server answers or it does not accept your credentials, 130 interrupted."
+        " a field, 4 no API server answers or it does not accept your credentials, 5 it gave no"
+        " answer about some of what was asked, 130 interrupted."
         f" Every error is one line on standard error that says what to do; `{DEBUG}`, anywhere on"
         " the line, adds the traceback."
     ),
