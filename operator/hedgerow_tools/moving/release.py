@@ -39,7 +39,7 @@ from hedgerow_tools.moving.removing import remove_unowned
 from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.moving.withdraw import SHOWN, Order, show, withdraw
 from hedgerow_tools.moving.writing import subject
-from hedgerow_tools.objects.managing import above, managing_resource
+from hedgerow_tools.objects.managing import controller_of_owner, managing_resource
 from hedgerow_tools.objects.selection import ChosenObjects, selecting
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _Releases:
         """Return whether an object has a named holder, or without one a resource of ours."""
         if self.asked:
             return any(self.asked.takes(holder, tree) for holder, _, tree in entries(live))
-        return above(controller_of(live)) is not None
+        return controller_of_owner(controller_of(live)) is not None
 
     def plan(self, cluster: Cluster, served: ServedKinds) -> Plan:
         """Return the plan of each object."""

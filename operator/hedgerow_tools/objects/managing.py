@@ -41,8 +41,8 @@ async def managing_resource(cluster: Cluster, live: Object) -> ManagingResource 
 
     None if there is none, or no longer. Raises KubeError.
     """
-    itself = is_resource_of(live)
-    controller = itself or above(controller_of(live))
+    itself = controller_of_resource(live)
+    controller = itself or controller_of_owner(controller_of(live))
     if controller is None:
         return None
     resource: Object | None = live
@@ -57,14 +57,14 @@ async def managing_resource(cluster: Cluster, live: Object) -> ManagingResource 
     return ManagingResource(controller, resource or live, manager, itself=itself is not None)
 
 
-def is_resource_of(live: Object) -> Controller[Any] | None:
+def controller_of_resource(live: Object) -> Controller[Any] | None:
     """Return the controller whose resource an object is, or None."""
     version, kind = live["apiVersion"], live["kind"]
     known = (one for one in registry().controllers if is_of(one.resource.api, version, kind))
     return next((one for one in known if one.is_custom or is_applied_by(live, one.name)), None)
 
 
-def above(owner: Mapping[str, Any]) -> Controller[Any] | None:
+def controller_of_owner(owner: Mapping[str, Any]) -> Controller[Any] | None:
     """Return the controller of the resource that a controller reference names, or None."""
     version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
     custom = (one for one in registry().controllers if one.is_custom)

@@ -23,7 +23,12 @@ from hedgerow_tools.fields import selection
 from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.objects.managing import above, is_of, is_resource_of, managing_resource
+from hedgerow_tools.objects.managing import (
+    controller_of_owner,
+    controller_of_resource,
+    is_of,
+    managing_resource,
+)
 from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.objects.selection import ChosenObjects, selecting
 from hedgerow_tools.owners import many
@@ -160,7 +165,7 @@ async def _declarer(
     not be read is left out, counted, and added to what is `hidden`. Raises Missing if the resource
     is `required` and its kind is not served.
     """
-    meant, name = is_resource_of(live) or above(controller_of(live)), ""
+    meant, name = controller_of_resource(live) or controller_of_owner(controller_of(live)), ""
     if meant is None:
         meant, name = _contributor(live)
     if meant is None:

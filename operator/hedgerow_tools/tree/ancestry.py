@@ -9,7 +9,7 @@ from hedgerow.kube.discovery import served
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_tools.objects.listing import listed
-from hedgerow_tools.objects.managing import above, is_resource_of
+from hedgerow_tools.objects.managing import controller_of_owner, controller_of_resource
 from hedgerow_tools.tree.look import BELOW
 from hedgerow_tools.tree.resources import DEEPEST, RootKind
 
@@ -40,10 +40,10 @@ async def root_of(cluster: Cluster, api: ApiResource, name: str, namespace: str)
     live = await read(cluster, ObjectRef(api, place, name))
     below, asked = f"{api.kind}/{name}", ""
     for _ in range(HIGHEST):
-        if ours := is_resource_of(live):
+        if ours := controller_of_resource(live):
             return Root(RootKind.of(ours), name, asked)
         owner = controller_of(live)
-        if ours := above(owner):
+        if ours := controller_of_owner(owner):
             return Root(RootKind.of(ours), owner["name"], below)
         higher = await _owner(cluster, owner, place) if owner else None
         if higher is None:
