@@ -108,8 +108,13 @@ class Binaries:
     async def _build(self, missing: Collection[str]) -> None:
         modules = self._by_module(missing)
         go = await toolchain.find(max((module.go for module, _ in modules), key=numbers))
-        for module, names in modules:
-            await build(self.cache, module, names, go, progress=self.progress, mark=self.mark)
+        left = [(module, name) for module, names in modules for name in names]
+        for number, (module, name) in enumerate(left, 1):
+
+            def progress(text: str, place: str = f"{number} of {len(left)}") -> None:
+                self.progress(type(text)(f"{place}: {text}"))
+
+            await build(self.cache, module, [name], go, progress=progress, mark=self.mark)
 
 
 def _runnable(path: Path) -> bool:

@@ -113,8 +113,8 @@ async def _follow(process: Process, title: str, progress: Progress) -> list[str]
             now = anyio.current_time()
             if now - reported >= TELL_EVERY:
                 reported = now
-                counts = f"{fetched} modules fetched, {compiled} packages compiled"
-                progress(f"{title}: {counts}, {now - started:.0f} s")
+                count = f"{compiled} packages" if compiled else f"{fetched} modules fetched"
+                progress(f"{title}: {count}, {now - started:.0f} s")
     return [*last]
 
 

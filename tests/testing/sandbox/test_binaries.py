@@ -173,6 +173,12 @@ class TestDownloads:
         await world.find(*SERVERS)
 
         assert len(go.builds()) == len(SERVERS)
+        begun = [line.split()[:5] for line in world.told if "takes minutes" in line]
+        count = str(len(SERVERS))
+        assert begun == [
+            [str(number), "of", f"{count}:", "building", name]
+            for number, name in enumerate(SERVERS, 1)
+        ]
         assert len([line for line in world.told if "cannot reach" in line]) == 1
 
     async def test_later_they_are_in_the_cache_without_asking(self, world, projects) -> None:
