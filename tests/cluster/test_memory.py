@@ -189,7 +189,7 @@ class TestConfined:
                 eventually(lambda: stalled(crowd.world, "args"), 120, "it is stalled")
                 message = stalled(crowd.world, "args")
                 assert message.startswith("BlueGreen/args is too large: it has more than 100,000 ")
-                assert "JSON values, and 7,000 is the most. Make it smaller" in message
+                assert "JSON values, and 5,000 is the most. Make it smaller" in message
                 assert crowd.world.condition("Ready", "args") == "False/TooLarge"
                 eventually(crowd.declared, 120, "what is not is managed")
                 neighbour.goes_on()

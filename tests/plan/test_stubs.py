@@ -156,9 +156,9 @@ class TestExcess:
             ({"a": "{,[" * 20_000}, None),
             ({"a": ["x"] * (MOST_VALUES - 2)}, None),
             ({"a": ["x"] * (MOST_VALUES - 1)}, Excess(MOST_VALUES + 1, MOST_VALUES, "values")),
-            (env(999), None),
-            (env(1000), Excess(7_003, MOST_VALUES, "values")),
-            ({"a": [{}] * 3_500, "b": [[]] * 3_499}, Excess(7_002, MOST_VALUES, "values")),
+            (env(713), None),
+            (env(714), Excess(5_001, MOST_VALUES, "values")),
+            ({"a": [{}] * 2_500, "b": [[]] * 2_499}, Excess(5_002, MOST_VALUES, "values")),
         ],
     )
     def test_it_is_by_bytes_and_by_values(self, obj, why):
@@ -191,7 +191,7 @@ class TestProblem:
 
         assert (found.reason, found.stalled) == (TOO_LARGE, True)
         assert found.message == (
-            "Deployment/demo is too large: it has 12,345 JSON values, and 7,000 is the most. "
+            "Deployment/demo is too large: it has 12,345 JSON values, and 5,000 is the most. "
             + remedy
         )
 

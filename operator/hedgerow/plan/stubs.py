@@ -32,8 +32,8 @@ _MIB: Final = 1024 * 1024
 MOST_BYTES: Final = 2 * _MIB
 """What etcd stores, 1.5 MiB, is about as much JSON: base64 takes a third more, and the names of
 fields count there as well. So what has a megabyte of data is let in."""
-MOST_VALUES: Final = 7_000
-"""A child with so many is judged in some 40 ms, and nothing else is done meanwhile."""
+MOST_VALUES: Final = 5_000
+"""A child with so many is judged in 30 to 45 ms, and nothing else is done meanwhile."""
 COUNTED: Final = 100_000
 """The most values that are counted, in a few milliseconds."""
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})

@@ -71,8 +71,8 @@ class TestOneObject:
 
         assert world.condition("Stalled") == "True/TooLarge"
         assert ready(world) == "False/TooLarge"
-        assert stalled(world).startswith("BlueGreen/demo is too large: it has 7,0")
-        assert " JSON values, and 7,000 is the most. Make it smaller" in stalled(world)
+        assert stalled(world).startswith("BlueGreen/demo is too large: it has 5,0")
+        assert " JSON values, and 5,000 is the most. Make it smaller" in stalled(world)
         assert declared(world) == SMALL
         assert world.status()["routeTo"] == "Blue"
         assert world.selected("other") == "Green"
