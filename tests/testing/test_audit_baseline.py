@@ -19,10 +19,11 @@ from hedgerow_testing.audit.judging.baseline import (
     varying,
 )
 from hedgerow_testing.audit.judging.findings import AuditedObject, Finding
-from hedgerow_testing.audit.judging.history import identified
+from hedgerow_testing.audit.judging.history import History, identified
 from hedgerow_testing.audit.judging.recorder import together
 from hedgerow_testing.audit.judging.rules import RULES
 from support.code.sources import ROOT
+from support.objects.audited import entry
 from testing.audit.reports import ORDINARY, RESTLESS, SIZE, TIMEOUT, VAIN, hostile, report
 
 GUIDE = ROOT / "docs/guides/helm-4.md"
@@ -150,7 +151,9 @@ class TestAnOutcome:
     ("name", "key"),
     [
         ("demo-worker-13ee0e39e0", "demo-worker-*"),
+        ("demo-worker-13ee0e39e0-7f6c9d8b5x-2jfcl", "demo-worker-*"),
         ("demo-7f6c9d8b5x", "demo-*"),
+        ("demo-bcdfghjklm", "demo-*"),
         ("demo-0f8fad5b-d9cb-469f-a165-70867728950e", "demo-*"),
         ("demo-web-hwdrq", "demo-web-hwdrq"),
         ("demo-https", "demo-https"),
@@ -171,18 +174,26 @@ def test_a_name_that_ends_at_random_is_the_same_object_in_another_run(name, key)
     [
         ("demo-75666d49b4-hwdrq", "demo-*"),
         ("demo-bcdfghjklm-hwdrq", "demo-*"),
-        ("demo-web-d67d95c8-2jfcl", "demo-web-*"),
         ("backup-27890123-xkcdf", "backup-*"),
         ("demo-hwdrq", "demo-*"),
-        ("web-0", "web-0"),
-        ("demo", "demo"),
+        ("demo-0", "demo-0"),
     ],
 )
-def test_a_pod_has_one_key_whatever_is_known_of_it(name, key):
-    made = {"kind": "Pod", "metadata": {"name": name, "generateName": f"{name[:-5]}"}}
+def test_a_generated_name_has_one_key_whatever_asks_for_it_even_once_it_is_gone(name, key):
+    pod = {"kind": "Pod", "metadata": {"name": name, "generateName": name[: name.rindex("-") + 1]}}
+    ref = {"apiGroup": "", "resource": "pods", "name": name}
+    made, gone, asked = History().take(
+        (
+            entry("create", pod, **ref | {"name": ""}),
+            entry("delete", pod, **ref),
+            entry("get", **ref),
+        )
+    )
 
-    for known in ({}, made):
-        assert identified(known, ("", "pods", "shop", name)).key == f"Pod/{key}"
+    assert made[1]
+    assert gone[1]
+    assert (made[1].object.key, gone[1].object.key) == (f"Pod/{key}", f"Pod/{key}")
+    assert asked[0].object.key == f"pods/{key}"
 
 
 def test_what_varies_is_noted_and_is_never_gone():

@@ -140,11 +140,11 @@ class TestHistory:
         assert state["spec"] == live["spec"]
 
     def test_a_generated_name_is_in_the_answer(self):
-        made = widget(generateName="demo-")
+        made = widget(generateName="demo-", name="demo-hwdrq")
         (write,) = written(entry("create", made, name=""))
 
         assert write.object.key == "Widget.example.org/demo-*"
-        assert str(write.object) == "Widget shop/demo"
+        assert str(write.object) == "Widget shop/demo-hwdrq"
 
     def test_an_unknown_object_is_told_by_its_address(self):
         (write,) = written(entry("delete", None))

@@ -20,7 +20,7 @@ from hedgerow_testing.audit.judging.findings import AuditedObject, AuditedReques
 from hedgerow_testing.audit_log import VIRTUAL, WRITES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hedgerow_schemas.base import Object
 
@@ -29,13 +29,16 @@ _KEPT: Final = 100
 _SUCCESS: Final = 300
 _LONGEST: Final = 2000
 """Characters of a body that a finding shows."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-_POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
-"""The end of a Pod's name, after its ReplicaSet's digest."""
-_REPLICAS: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5,10}")
-"""The digest of a ReplicaSet: it need not have a digit."""
-_RANDOM: Final = re.compile(r"[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}")
-"""A digest, or what the API server makes of generateName, if it has a digit too."""
+_DRAWN: Final = re.compile(
+    r"-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[b-df-hj-np-tv-xz]{8,10}"
+    r"|(?=[a-z]*\d)(?:[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}))$"
+)
+"""An end of a name that was drawn: a UUID, a digest, or the letters that the API server draws from.
+
+Without a digit it must be too long for a word.
+"""
+_MADE: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
+"""What the API server adds to generateName; a StatefulSet gives its Pods both names."""
 
 AuditKey = tuple[str, str, str, str]
 """An object: API group, resource (plural), namespace, name."""
@@ -55,6 +58,13 @@ class LoggedRequest:
     body: Any
     version: str = ""
     """The version of the API group that it is addressed to."""
+    made_of: str = ""
+    """The generateName of the object that it is addressed to, if it has one."""
+
+    @property
+    def object(self) -> AuditedObject:
+        """The object that it is addressed to, as far as the address tells."""
+        return identified({"metadata": {"generateName": self.made_of}}, self.key, self.version)
 
     @property
     def is_write(self) -> bool:
@@ -143,7 +153,8 @@ class LoggedWrite:
     @property
     def object(self) -> AuditedObject:
         """The object that it is about."""
-        return identified(self.after or self.before or {}, self.request.key, self.request.version)
+        obj, request = self.after or self.before, self.request
+        return identified(obj, request.key, request.version) if obj else request.object
 
 
 class History:
@@ -152,12 +163,13 @@ class History:
     def __init__(self) -> None:
         self._states: dict[AuditKey, Object] = {}
         self._writes: dict[AuditKey, deque[LoggedWrite]] = {}
+        self._made_of: dict[AuditKey, str] = {}
 
     def take(self, entries: Iterable[Object]) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
         """Yield each request that was answered, and the write that it was if it was one."""
         for entry in entries:
             if entry.get("stage") == "ResponseComplete":
-                request = _request(entry)
+                request = _request(entry, self._made_of)
                 yield request, self._written(request, entry.get("responseObject"))
 
     def writes_of(self, key: AuditKey) -> tuple[LoggedWrite, ...]:
@@ -181,6 +193,8 @@ class History:
         key = (group, resource, namespace, name or str(metadata(body).get("name", "")))
         if resource == "events":
             return LoggedWrite(request, None, body)  # there may be any number of them
+        if made_of := metadata(body).get("generateName"):
+            self._made_of[key] = str(made_of)
         before = self._states.get(key)
         after = self._after(request, body, before)
         if after is None:
@@ -216,8 +230,9 @@ def _deleted_at(body: Object) -> Any:
     return metadata(body).get("deletionTimestamp")
 
 
-def _request(entry: Object) -> LoggedRequest:
+def _request(entry: Object, made_of: Mapping[AuditKey, str]) -> LoggedRequest:
     ref: Object = entry.get("objectRef") or {}
+    key = _key(ref)
     user: Object = entry.get("user") or {}
     status: Object = entry.get("responseStatus") or {}
     return LoggedRequest(
@@ -226,10 +241,11 @@ def _request(entry: Object) -> LoggedRequest:
         verb=entry.get("verb", ""),
         uri=entry.get("requestURI", ""),
         code=status.get("code", 0),
-        key=_key(ref),
+        key=key,
         subresource=ref.get("subresource", ""),
         body=entry.get("requestObject"),
         version=ref.get("apiVersion", ""),
+        made_of=made_of.get(key, ""),
     )
 
 
@@ -249,39 +265,23 @@ def moment(text: str) -> float:
 
 
 def identified(obj: Object, key: AuditKey, version: str = "v1") -> AuditedObject:
-    """Return which object it is; of one that is not known, what its address tells.
-
-    A Pod is the same in every run, whatever has made it and whether it was read or only addressed.
-    """
+    """Return which object it is; of one that is not known, what its address tells."""
     group, resource, namespace, name = key
     meta = metadata(obj)
-    is_pod = (group, resource) == ("", "pods")
     name = str(meta.get("name") or name)
-    made = "" if is_pod else str(meta.get("generateName") or "")
     return AuditedObject(
         api_version=str(obj.get("apiVersion") or (f"{group}/{version}" if group else version)),
-        kind=str(obj.get("kind") or ("Pod" if is_pod else resource)),
+        kind=str(obj.get("kind") or resource),
         name=name,
         namespace=str(meta.get("namespace") or namespace),
-        generated=made or (_of_a_pod(name) if is_pod else _generated(name)),
+        generated=_generated(name, str(meta.get("generateName") or "")),
     )
 
 
-def _of_a_pod(name: str) -> str:
-    """Return the part of a Pod's name before what was made up, the ReplicaSet's digest too."""
-    first, dash, last = name.rpartition("-")
-    if not _POD.fullmatch(last):
-        return _generated(name)
-    above, also, digest = first.rpartition("-")
-    return (
-        above + also if also and _REPLICAS.fullmatch(digest) else _generated(first) or first + dash
-    )
-
-
-def _generated(name: str) -> str:
-    """Return the part of a name before its random end, such as a digest or a part of a UUID."""
-    if uuid := _UUID.search(name):
-        return name[: uuid.start()]
-    first, dash, last = name.rpartition("-")
-    is_random = any(map(str.isdigit, last)) and _RANDOM.fullmatch(last)
-    return first + dash if is_random else ""
+def _generated(name: str, made_of: str) -> str:
+    """Return the part of a name before all that was drawn, as of a Pod and of its ReplicaSet."""
+    is_made = made_of and _MADE.fullmatch(name.removeprefix(made_of))
+    first = made_of.removesuffix("-") if is_made else name
+    while drawn := _DRAWN.search(first):
+        first = first[: drawn.start()]
+    return f"{first}-" if first != name else ""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.objects import metadata
 from hedgerow_testing.audit.judging.findings import Finding
-from hedgerow_testing.audit.judging.history import identified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +50,7 @@ class Traffic:
     def _add(
         self, rule: str, request: LoggedRequest, write: LoggedWrite | None, detail: str
     ) -> None:
-        about = write.object if write else identified({}, request.key, request.version)
+        about = write.object if write else request.object
         mark = f"{request.what} {request.subresource}".strip()
         finding = Finding(rule, about, detail, request=request.evidence, mark=mark)
         known = self._groups.get(finding.key)
