@@ -77,7 +77,7 @@ class Supervised:
             self._told.write(_TERMINATE)
 
     def processes(self) -> dict[int, float]:
-        """Return the processes that came of it, with the seconds of CPU that each has taken."""
+        """Return the processes that came of it, with the seconds that each was at work."""
         return descendants(self._process.pid)
 
     def end(self) -> None:
@@ -92,7 +92,10 @@ class Supervised:
 
 
 def descendants(pid: int) -> dict[int, float]:
-    """Return the processes below one, each with its seconds of CPU; zombies are none."""
+    """Return the processes below one, each with the seconds that it was at work; no zombies.
+
+    Whoever waits for a CPU is at work too: on a busy machine that is most of it.
+    """
     below: dict[int, list[tuple[int, float]]] = {}
     tick = os.sysconf("SC_CLK_TCK")
     for path in Path("/proc").glob("[1-9]*/stat"):
@@ -106,9 +109,18 @@ def descendants(pid: int) -> dict[int, float]:
     left = [pid]
     while left:
         for child, taken in below.get(left.pop(), ()):
-            found[child] = taken
+            found[child] = taken + _waited(child)
             left.append(child)
     return found
+
+
+def _waited(pid: int) -> float:
+    """Return for how many seconds a process has waited for a CPU, where the kernel tells."""
+    nanoseconds = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):
+            nanoseconds += int(path.read_text().split()[1])
+    return nanoseconds / 1e9
 
 
 def main(output: str, *command: str) -> None:

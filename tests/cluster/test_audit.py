@@ -49,7 +49,7 @@ class Case(NamedTuple):
     rest: float = REST
     settle: float = 1.2
     sometimes: tuple[str, ...] = ()
-    """Findings that come on a slow machine: a beat of ten seconds falls into another phase."""
+    """Findings that come on a slow machine: a beat of five seconds falls into another phase."""
     is_limited: bool = False
     """Whether it has no rights but those that it needs."""
 
@@ -88,7 +88,7 @@ CASES = {
     ),
     "heartbeat": Case(
         (f"writes-at-rest {DEMO}",),
-        rest=11.0,
+        rest=15.0,
         sometimes=(f"writes-at-restart {DEMO}",),
         is_limited=True,
     ),

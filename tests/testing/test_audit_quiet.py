@@ -42,7 +42,7 @@ CASES = {
 def test_an_operator_is_quiet_when_it_is_done(case: Case):
     wait = Quiet(PACE, 0, case.seconds)
     found = None
-    for step in range(4 * 120):
+    for step in range(4 * 130):
         now = step / 4
         if wait.is_reached(now, is_idle=case.is_idle and not case.made):
             found = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -24,6 +25,14 @@ from hedgerow_testing.supervisor import Supervised
 held = Supervised(sys.argv[2:], os.environ, None, Path(sys.argv[1]))
 print(flush=True)
 time.sleep(600)
+"""
+
+FOUR_ON_ONE_CPU = """
+import os
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+os.fork(), os.fork()
+while True:
+    pass
 """
 
 
@@ -85,10 +94,14 @@ class TestSupervised:
         with pytest.raises(OSError, match="No such file"):
             self.supervised(tmp_path, "/no/such")
 
-    def test_its_work_is_measured(self, tmp_path: Path) -> None:
-        one = self.supervised(tmp_path, "sh", "-c", "while :; do :; done")
+    @pytest.mark.skipif(
+        not Path("/proc/self/schedstat").exists(), reason="the kernel tells no time of waiting"
+    )
+    def test_it_is_at_work_while_it_waits_for_a_cpu(self, tmp_path: Path) -> None:
+        began = time.monotonic()
+        one = self.supervised(tmp_path, sys.executable, "-c", FOUR_ON_ONE_CPU)
 
-        eventually(lambda: sum(one.processes().values()) > 0)
+        eventually(lambda: sum(one.processes().values()) > 1.5 * (time.monotonic() - began))
         one.end()
 
     def test_a_supervisor_that_is_killed_is_the_end_of_the_command(self, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hedgerow_testing.audit.machine import Machine
 
 _MOST_FIELDS: Final = 200
-_LISTED: Final = 15.0
+_LISTED: Final = 60.0
 _TRYING: Final = 60.0
 """Seconds for all dry runs of changed fields."""
 

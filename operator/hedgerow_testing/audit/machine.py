@@ -41,8 +41,8 @@ SETUP: Final = 300.0
 GRACE: Final = 30.0
 _TAIL: Final = 4000
 _LINES: Final = 6
-_BUSY: Final = 0.2
-"""The part of a CPU from which on the operator is at work."""
+_BUSY: Final = 0.5
+"""The part of the time from which on the operator is at work: it runs, or waits for a CPU."""
 _ERROR: Final = re.compile(
     r"Traceback|^panic:|\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b|\blevel=(?:error|fatal)"
     r"|\"level\":\s*\"(?:error|fatal)|^[EF]\d{4} |^\w[\w.]*(?:Error|Exception)\b"
@@ -183,13 +183,14 @@ class Machine:
     def ready(self, watches: int, requests: int) -> None:
         """Wait until it watches again, or, if it never watches, for its first requests."""
         began = time.monotonic()
+        self._wait = wait = Quiet(self.pace, began, self.pace.settle, self._wait.gap)
         while self.log.watches <= watches:
             self.look()
             waited = time.monotonic() - began
             asked = self.log.traffic.requests > requests
             if asked and waited > self.pace.watch:
                 return
-            if waited > self.pace.start:
+            if waited > self.pace.start and wait.is_missed(time.monotonic()):
                 raise AuditEnd(
                     f"it made no request in {self.pace.start:.0f} seconds; does it read KUBECONFIG,"
                     f" or take `{{kubeconfig}}` as an argument?{self.tail()}"

@@ -27,7 +27,7 @@ GROUP = "example.org/v1"
 FINALIZER = "example.org/widgets"
 MANAGER = "widgets"
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
-BEAT = 10
+BEAT = 5
 """Seconds from one write of a heartbeat to the next."""
 MERGE = {"Content-Type": "application/merge-patch+json"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-WORK: Final = 60.0
+WORK: Final = 120.0
 """Seconds of work without a change that are waited for; whoever works on works always."""
 LONGEST_GAP: Final = 15.0
 """The longest pause between two objects that it makes by which later waits are measured."""
@@ -77,7 +77,7 @@ class Quiet:
             self._made, self._deadline = now, now + self.pace.limit
 
     def work(self, now: float) -> None:
-        """Note that it takes CPU."""
+        """Note that it is at work."""
         if now - self.began < WORK:
             self._worked = now
             self._deadline = max(self._deadline, now + self.pace.limit)
