@@ -131,7 +131,7 @@ class TestReadme:
         assert [line for line in shown if line not in page] == []
 
     def test_its_audit_runs_as_typed_in_a_clone(self):
-        """`tests/cluster/test_audit_guide.py` types it."""
+        """`tests/cluster/test_audit_guide.py` audits the same files."""
         found = re.search(r"<!-- audit -->\n+```console\n\$ (.*)\n", README)
         assert found
         words = shlex.split(found[1])

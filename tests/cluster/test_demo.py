@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -111,13 +110,6 @@ def in_shell(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Type a line in another terminal, as the demo invites one to."""
     script = f"cd {directory} && . ./env && {line}"
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-
-
-def end(pid: int) -> None:
-    """End a process that may have ended already."""
-    if not gone(pid):
-        os.kill(pid, signal.SIGTERM)
-    eventually(lambda: gone(pid))
 
 
 def gone(pid: int) -> bool:
@@ -279,57 +271,28 @@ class TestEnded:
         assert "\x1b" not in ended.printed
 
 
-class Running:
-    """A demo under way, its output in a file."""
+def test_ctrl_c_leaves_nothing(nodes_binaries, tmp_path):
+    """Fact: which processes a signal reaches, and which are left.
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.output = root, root.with_name(f"{root.name}.txt")
-
-    def __enter__(self):
-        with self.output.open("wb") as output:
-            environment = {**os.environ, "TMPDIR": str(self.root), "PYTHONUNBUFFERED": "1"}
-            self.process = subprocess.Popen(DEMO, stdout=output, stderr=output, env=environment)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait(10)
-
-    def until(self, text: str) -> str:
-        def shown() -> str:
-            printed = self.output.read_text("utf-8")
-            return printed if text in printed else ""
-
-        return eventually(shown, 90, text)
-
-
-@pytest.fixture
-def running(nodes_binaries, tmp_path):
-    root = tmp_path / "root"
+    What becomes of those that a killed program started is in tests/testing/sandbox/test_leash.py.
+    """
+    root, output = tmp_path / "root", tmp_path / "output"
     root.mkdir()
-    with Running(root) as running:
-        yield running
+    environment = {**os.environ, "TMPDIR": str(root), "PYTHONUNBUFFERED": "1"}
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(DEMO, stdout=file, stderr=file, env=environment) as demo,
+    ):
+        try:
+            eventually(lambda: "One BlueGreen gives" in output.read_text("utf-8"), 240)
+            demo.send_signal(signal.SIGINT)
+            code = demo.wait(60)
+        finally:
+            demo.kill()
 
-
-class TestInterrupted:
-    def test_ctrl_c_leaves_nothing(self, running):
-        """Fact: which processes a signal reaches, and which are left."""
-        running.until("One BlueGreen gives")
-        running.process.send_signal(signal.SIGINT)
-
-        assert running.process.wait(60) == 130
-        printed = running.output.read_text("utf-8")
-        assert printed.count("interrupted by SIGINT") == 1
-        assert "✓ nothing of the sandbox is left" in printed
-        assert list(running.root.iterdir()) == []
-        nothing_left(running.root)
-
-    def test_killed_it_takes_everything_that_it_started_with_it(self, running):
-        """Fact: the kernel tells the children of a killed process."""
-        shown = running.until("it runs as process")
-        running.process.kill()
-        pid = Played(0, shown, "", running.root).pid()
-
-        eventually(lambda: gone(pid))
-        nothing_left(running.root)
-        shutil.rmtree(running.root)
+    printed = output.read_text("utf-8")
+    assert code == 130
+    assert printed.count("interrupted by SIGINT") == 1
+    assert "✓ nothing of the sandbox is left" in printed
+    assert list(root.iterdir()) == []
+    nothing_left(root)

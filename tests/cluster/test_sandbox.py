@@ -55,11 +55,6 @@ class TestAccess:
         assert answer.status_code == 403
         assert "system:anonymous" in answer.json()["message"]
 
-    def test_a_made_up_token_is_refused(self, sandbox: Sandbox) -> None:
-        """Fact: the server knows no token that it has not issued."""
-        with session(sandbox.kubeconfig, Authorization="Bearer made-up") as client:
-            assert client.get("/api/v1/namespaces").status_code == 401
-
     def test_no_secret_file_is_readable_by_others(self, sandbox: Sandbox) -> None:
         """Fact: the modes of the files that a running sandbox has made."""
         for folder in ("pki", "configuration", "kubeconfigs"):
@@ -154,14 +149,6 @@ class TestServers:
 
         assert answer.stdout == "namespace/default\n"
 
-    def test_first_commands_find_what_a_cluster_has(self, api: Api) -> None:
-        """Fact: which objects a server makes before it says that it is ready."""
-        for path in (
-            "/api/v1/namespaces/default",
-            "/api/v1/namespaces/default/services/kubernetes",
-        ):
-            assert api.raw("GET", path).ok
-
     async def test_the_version_is_the_pinned_one(self, sandbox: Sandbox, api: Api) -> None:
         """Fact: the version that the running server tells."""
         told = api.raw("GET", "/version").body
@@ -251,11 +238,11 @@ def config_map(namespace: str, content: dict[str, str]) -> dict[str, object]:
     }
 
 
-class TestPortTaken:
-    async def test_the_real_servers_complaint_is_understood_and_other_ports_are_chosen(
+class TestStart:
+    async def test_a_gate_has_its_effect_and_the_complaint_about_a_port_is_understood(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Fact: the words in which a real server says that its port is taken."""
+        """Fact: in which words a server says that its port is taken, and which gates are on."""
         it, told = Sandbox(tmp_path / "it"), []
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -268,28 +255,16 @@ class TestPortTaken:
                 if line.startswith("choosing other ports"):
                     first.clear()
 
-            await it.up(Options(), tell)
-
-        assert (await it.status()).up
-        assert sum(line.startswith("choosing other ports") for line in told) == 1
-        await it.down()
-
-
-class TestFeatureGates:
-    async def test_a_gate_has_its_effect(self, tmp_path: Path) -> None:
-        """Fact: the server tells in its metrics which feature gates are on."""
-        it = Sandbox(tmp_path / "it")
-        await it.up(Options(feature_gates="CBORServingAndStorage=true"))
+            await it.up(Options(feature_gates="CBORServingAndStorage=true"), tell)
+        status = await it.status()
         async with connect(kubeconfig=str(it.kubeconfig)) as cluster:
             measured = await cluster.get("/metrics")
         await it.down()
 
-        line = next(
-            each
-            for each in measured.splitlines()
-            if 'kubernetes_feature_enabled{name="CBORServingAndStorage"' in each
-        )
-        assert line.endswith(" 1")
+        assert status.up
+        assert sum(line.startswith("choosing other ports") for line in told) == 1
+        gate = 'kubernetes_feature_enabled{name="CBORServingAndStorage"'
+        assert next(line for line in measured.splitlines() if gate in line).endswith(" 1")
 
     async def test_an_unknown_gate_is_told_in_one_line(self, tmp_path: Path) -> None:
         """Fact: the words in which a server ends for a gate that it does not know."""
