@@ -58,7 +58,6 @@ LONGEST = (
     "tests/cluster/test_first_operator.py",
     "tests/cluster/test_audit_guide.py",
     "tests/cluster/test_audit.py",
-    "tests/cluster/test_recovery.py",
     "tests/cluster/test_conflicts.py",
     "tests/cluster/test_demo.py",
     "tests/cluster/test_conformance.py",

@@ -1,21 +1,18 @@
-"""What is missing of an installation, on a real server: as `hedgerow check` and a replica say."""
+"""What is missing of an installation, as `hedgerow check` and the operator say on a server."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 
 from hedgerow.deploy.overlays import parts
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.process import OperatorProcess
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.sandbox.ports import choose
 from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.operator.registered import REGISTRY
@@ -120,67 +117,3 @@ class TestWithoutARight:
 
         assert ready == "False/Forbidden"
         assert "may not list and watch jobs, Job (batch/v1), in all namespaces" in message
-
-
-class TestReplica:
-    def test_one_that_may_not_write_its_lease_says_so_and_is_not_ready(
-        self, api: Api, account: Path, tmp_path: Path
-    ):
-        """Fact: a right that RBAC takes away is refused within seconds, in these words."""
-        ports = choose(["one", "two"])
-        first, second = (
-            Operator(
-                account,
-                tmp_path / f"log-{name}",
-                *("--leader-elect", f"--health-probe-bind-address=127.0.0.1:{port}"),
-            )
-            for name, port in ports.items()
-        )
-        with first:
-            try:
-                OperatorProcess.start(second, lambda: second.logged("standing by"))
-                eventually(lambda: readiness(ports["two"], "ok"), SOON, "the second one is ready")
-                grant_lease(api, "get")
-                eventually(lambda: not first.running, SOON, "the leader ends")
-                told = eventually(lambda: readiness(ports["two"], "[-]lease failed"), SOON)
-                # One that starts now, as its kubelet starts the first one again.
-                OperatorProcess.start(first, lambda: first.logged("rights lack"))
-                lacking = eventually(lambda: readiness(ports["one"], "[-]rights failed"), SOON)
-                grant_lease(api, "get", "create", "patch", "delete")
-                for port in ports.values():
-                    eventually(lambda at=port: readiness(at, "ok"), SOON, "each is ready")
-                assert second.stop() == 0
-            finally:
-                second.kill()
-            assert first.stop() == 0
-
-        assert "Lease hedgerow-system/hedgerow may not be written: " in told
-        assert "cannot patch resource" in told.replace('"', "")
-        lease = "leases.coordination.k8s.io/hedgerow in namespace hedgerow-system for the election"
-        assert f"lacks create,patch {lease}" in lacking
-        lines = (tmp_path / "log-one").read_text("utf-8").splitlines()
-        [ended] = [entry for line in lines if (entry := json.loads(line))["event"] == "ended"]
-        assert ended["exit_code"] == 1
-        assert ended["error"].startswith("the lease was not renewed for 10 s (Forbidden: ")
-
-
-def grant_lease(api: Api, *verbs: str) -> None:
-    """Grant what the operator's Role has, with these verbs on its Lease."""
-    [role] = [obj for obj in objects() if obj["kind"] == "Role" and "leases" in str(obj["rules"])]
-    rules = [
-        {**rule, "verbs": list(verbs)}
-        if rule["resources"] == ["leases"] and rule.get("resourceNames")
-        else rule
-        for rule in role["rules"]
-    ]
-    assert rules != role["rules"] or len(verbs) > 1
-    api.apply({**role, "rules": rules}, "test").must()
-
-
-def readiness(port: int, begins: str) -> str:
-    """Return what a replica answers to its readiness probe, if it begins so; else nothing."""
-    try:
-        lines = httpx.get(f"http://127.0.0.1:{port}/readyz").text.splitlines()
-    except httpx.HTTPError:
-        return ""
-    return next((line for line in lines if line.startswith(begins)), "")

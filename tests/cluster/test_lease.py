@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +12,20 @@ import anyio
 import pytest
 
 from hedgerow.kube.client import connect
-from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
 from hedgerow.process.leaderelection.record import LEASES, Take, seen
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.waiting import eventually, throughout
+from hedgerow_testing.waiting import throughout
 from runtime.leases import Leases
-from support.cluster.rights import grant
 from support.operator.contender import (
     LEASE,
     LEASE_MANAGER,
     LEDGER,
-    SHORT,
     Contender,
-    leadership,
-    term,
 )
-from support.operator.held_up import HeldUp
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
@@ -49,16 +42,6 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 async def stays(holds: Callable[[], object], seconds: float) -> None:
     """Fail if it does not hold throughout that many seconds, while the loop goes on."""
     await anyio.to_thread.run_sync(lambda: throughout(lambda: not holds(), seconds))
-
-
-@asynccontextmanager
-async def clusters(sandbox: Sandbox, number: int) -> AsyncIterator[list[Cluster]]:
-    async with (
-        connect(kubeconfig=str(sandbox.kubeconfig)) as first,
-        connect(kubeconfig=str(sandbox.kubeconfig)) as second,
-        connect(kubeconfig=str(sandbox.kubeconfig)) as third,
-    ):
-        yield [first, second, third][:number]
 
 
 def lease(namespace: str, **spec: Any) -> Object:
@@ -150,64 +133,6 @@ class TestProcesses:
         must_be_unforced_applies(ledger.all_lease_writes[1:], LEASE_MANAGER)
 
 
-class TestHeldUp:
-    """An operator whose event loop stands still."""
-
-    def test_keeps_its_lease_and_goes_on_when_it_turns_again(
-        self, sandbox: Sandbox, namespace: str, api: Api, tmp_path: Path
-    ):
-        """Fact: a thread renews a Lease while a real event loop stands still."""
-        vacant(api, namespace)
-        with HeldUp(sandbox.kubeconfig, namespace, tmp_path) as operator:
-            eventually(lambda: held(api, namespace))
-            with Contender(sandbox.kubeconfig, namespace, "b", tmp_path) as b:
-                b.says("ready")
-                operator.hold_up()
-                begin = renewed(api, namespace)
-                # Longer than a Lease lasts that nobody renews.
-                whole = timedelta(seconds=2 * SHORT.duration)
-                eventually(lambda: renewed(api, namespace) > begin + whole)
-                operator.let_go()
-                operator.send(signal.SIGTERM)
-                b.says("at work")
-                assert operator.ended() == 0
-                assert "lease released" in operator.lines[-2]
-                assert [line for line in operator.lines if "lost" in line] == []
-
-
-def renewed(api: Api, namespace: str) -> datetime:
-    return datetime.fromisoformat(api.get(lease(namespace)).must()["spec"]["renewTime"])
-
-
-class TestLeadership:
-    async def test_needs_no_right_but_on_its_own_name_to_take_it_and_to_make_a_foreign_one_anew(
-        self, sandbox, namespace, api
-    ):
-        """Fact: RBAC rules by name suffice for an apply that creates."""
-        user = f"elected-{namespace}"
-        verbs = ["get", "create", "patch", "delete"]
-        groups = [LEASES.group]
-        rule = {"apiGroups": groups, "resources": ["leases"], "verbs": verbs}
-        grant(api, user, [{**rule, "resourceNames": [LEASE]}])
-        kubeconfig = await sandbox.kubeconfig_for(user)
-        async with connect(kubeconfig=str(kubeconfig)) as cluster:
-            alone = leadership(cluster, namespace, "alone", term())
-            with anyio.fail_after(30):
-                await alone.gain()
-            await alone.release()
-            assert held(api, namespace) == ""
-
-            api.merge(lease(namespace), {"spec": {"renewTime": None}}, "kubectl-edit").must()
-            patch = {"spec": {"holderIdentity": "x"}}
-            foreign = api.merge(lease(namespace), patch, "kubectl-edit").must()
-            with anyio.fail_after(30):
-                await alone.gain()
-
-        meta = api.get(lease(namespace)).must()["metadata"]
-        assert meta["uid"] != foreign["metadata"]["uid"]
-        assert [entry["manager"] for entry in meta["managedFields"]] == [LEASE_MANAGER]
-
-
 class Expiring:
     """A permit that is over when it is asked for the third time: after the first piece."""
 
@@ -225,7 +150,7 @@ class TestFence:
     ):
         """Fact: the server carries out no request whose body did not arrive whole."""
         body = {"metadata": {"name": "kept", "namespace": namespace}, "data": {"a": "1"}}
-        async with clusters(sandbox, 1) as [cluster]:
+        async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
             before = (await cluster.apply(LEDGER, body, manager="m")).object
             with pytest.raises(NotLeading):
                 await cluster.fenced(Expiring()).apply(
@@ -251,7 +176,7 @@ class TestTheModel:
     async def test_answers_as_the_server_does(self, sandbox, namespace, api, edited):
         """Fact: the answers of the server on which the elections in memory lean."""
         model = Leases()
-        async with clusters(sandbox, 1) as [cluster]:
+        async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
 
             async def real(step: Take) -> Object:
                 meta = {"name": LEASE, "namespace": namespace, **step.meta}

@@ -1,4 +1,4 @@
-"""`hedgerow watch`, as typed, on a real API server; test_recovery.py has one that is lost."""
+"""`hedgerow watch`, as typed, on a real API server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hedgerow_testing.api import Api, Object
 from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.rights import grant
 from support.programs.following import Following
-from support.programs.typed import Answer, answer
 
 pytestmark = pytest.mark.cluster
 
@@ -43,17 +42,6 @@ def follow(sandbox: Sandbox, place: str, tmp_path: Path):
     yield start
     for each in begun:
         each.kill()
-
-
-@pytest.fixture
-def typed(sandbox: Sandbox, place: str, capsys):
-    """Type `hedgerow watch …` in this process; for what ends by itself."""
-
-    def run(*words: str, kubeconfig: Path = sandbox.kubeconfig) -> Answer:
-        where = ("-n", place, "--kubeconfig", str(kubeconfig))
-        return answer(capsys, "watch", *words, *where)
-
-    return run
 
 
 def named(kind: str, name: str, place: str, version: str = "v1", **fields: object) -> Object:
@@ -108,11 +96,3 @@ class TestEnds:
         verbs = {entry["verb"] for entry in audit_log.since(user=reader)}
         assert verbs <= {"list", "watch", "get"}
         assert watching.interrupt() == 130
-
-    def test_a_kind_that_cannot_be_watched_is_one_line(self, typed):
-        """Fact: the server lists componentstatuses and lets nobody watch them."""
-        told = typed("componentstatuses")
-
-        assert told.code == 1
-        assert told.err.startswith("hedgerow: GET /api/v1/componentstatuses: ")
-        assert told.err.count("\n") == 1

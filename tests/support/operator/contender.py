@@ -55,16 +55,24 @@ def leadership(cluster: Cluster, namespace: str, name: str, term: Term) -> Elect
     )
 
 
-class Started:
-    """A program of this directory, from outside; it says what it does line by line."""
+class Contender:
+    """Such a process, from outside: it says ready, at work, refused, and why it ended.
 
-    def __init__(self, name: str, log: Path, *command: str) -> None:
+    On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
+    for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
+    knows: after the last time there is nothing between the answer and the bytes that leave, and no
+    program can be sure not to be stopped there.
+    """
+
+    def __init__(
+        self, kubeconfig: Path, namespace: str, name: str, log: Path, *, stops_after: int = 0
+    ) -> None:
         self.name = name
         self._log = log / f"{name}.log"
         tests = str(Path(__file__).parents[2])
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, *command],
+                [sys.executable, __file__, str(kubeconfig), namespace, name, str(stops_after)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -82,13 +90,9 @@ class Started:
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def ended(self, within: float = 15) -> int:
+    def ended(self) -> int:
         """Wait until it has ended, and give its exit code."""
-        return self._process.wait(within)
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
+        return self._process.wait(15)
 
     @property
     def lines(self) -> list[str]:
@@ -98,21 +102,6 @@ class Started:
     def says(self, line: str) -> None:
         """Wait until it has said that."""
         eventually(lambda: line in self.lines, what=f"{self.name} says {line}")
-
-
-class Contender(Started):
-    """Such a process, from outside: it says ready, at work, refused, and why it ended.
-
-    On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
-    for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
-    knows: after the last time there is nothing between the answer and the bytes that leave, and no
-    program can be sure not to be stopped there.
-    """
-
-    def __init__(
-        self, kubeconfig: Path, namespace: str, name: str, log: Path, *, stops_after: int = 0
-    ) -> None:
-        super().__init__(name, log, __file__, str(kubeconfig), namespace, name, str(stops_after))
 
 
 async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str) -> int:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 from hedgerow_testing.waiting import eventually
-from support.programs.killed import frozen
 
 
 class Following:
@@ -36,11 +32,6 @@ class Following:
         """What it said on standard error."""
         return self._out.with_suffix(".err").read_text("utf-8")
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Return its JSON lines so far, without one that is being written."""
-        whole, _, _ = self.text.rpartition("\n")
-        return [json.loads(line) for line in whole.splitlines()]
-
     def says(self, pattern: str, within: float = 30) -> None:
         def said() -> object:
             return re.search(pattern, self.text, re.MULTILINE)
@@ -50,10 +41,6 @@ class Following:
         except AssertionError as error:
             error.add_note(f"{self.text}\n{self.errors}")
             raise
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Have it do nothing meanwhile."""
-        return frozen(self._process.pid)
 
     def interrupt(self) -> int:
         self._process.send_signal(signal.SIGINT)
