@@ -68,33 +68,6 @@ class TestMoves:
         assert (container["image"], container["args"]) == ("example/echo:1", ["x"])
 
 
-@pytest.mark.oldest
-class TestSeveralEntries:
-    @pytest.fixture
-    def scaled(self, garden: Garden) -> Garden:
-        """One manager with three entries: its apply, its update and its scale."""
-        garden.declare(replicas=2)
-        garden.api.apply({**garden.target, "spec": {"minReadySeconds": 1}}, "kubectl").must()
-        garden.api.merge(garden.target, {"spec": {"paused": True}}, "kubectl").must()
-        scale = {"spec": {"replicas": 4}}
-        garden.api.merge(garden.target, scale, "kubectl", "scale").must()
-        garden.contest(".spec.replicas", manager="kubectl")
-        return garden
-
-    def test_all_go_in_one_write(self, scaled, typed, audit_log):
-        """Fact: the server keeps apply, update and scale of one manager in three entries."""
-        mark = audit_log.mark()
-
-        assert typed("adopt", CHILD, "--from", "kubectl", "--yes").code == 0
-
-        assert others(scaled.live()) == [(FIELD_MANAGER, "Apply")]
-        assert scaled.live()["spec"]["replicas"] == 4
-        writes = audit_log.writes(mark, namespace=scaled.namespace)
-        assert [w["requestURI"].partition("?")[2].partition("&")[0] for w in writes] == [
-            "fieldManager=hedgerow-cli"
-        ]
-
-
 class TestStatus:
     def test_the_status_of_a_resource_is_adopted_from_an_original_operator(self, garden, typed):
         """Fact: an entry of the status may be removed through the main resource."""

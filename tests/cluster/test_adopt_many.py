@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 import yaml
 
@@ -248,77 +247,6 @@ class TestMigrations:
         assert holders(api, v2) == [("helm", "Apply")]
         api.apply({**v2, "spec": {"a": "2"}}, "helm").must()
         assert api.get(v2).must()["spec"] == {"a": "2"}
-
-
-class TestUndone:
-    def test_objects_get_their_former_managers_back_unless_written_since(
-        self, api, release, write, typed, tmp_path
-    ):
-        """Fact: the server stores entries that a patch puts back as they were."""
-        managers, saved = write("client-side apply"), tmp_path / "undo.json"
-        other = {**release[1], "metadata": {**release[1]["metadata"], "name": "o", "labels": {}}}
-        api.create(other, managers).must()
-        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
-        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm", "--save", str(saved))
-        assert typed(*words, "--yes").code == 0
-        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
-        assert holders(api, other) == [(managers, "Update")]
-        api.apply(changed(release)[0], "helm").must()
-        api.merge(release[1], {"metadata": {"labels": {"x": "y"}}}, "somebody").must()
-        api.delete(release[2]).must()
-        api.create(release[2], "again").must()
-
-        shown = typed("adopt", "--undo", str(saved))
-        assert "1 object would be restored" in shown.out
-        told = typed("adopt", "--undo", str(saved), "--yes")
-
-        assert told.code == 1
-        assert "Deployment" in told.out
-        assert "one of its managers has written it since (helm, kubectl-client-side" in told.out
-        assert "it was deleted and created again since" in told.out
-        assert holders(api, release[0]) == [("helm", "Apply")]
-        assert holders(api, release[2]) == [("again", "Update")]
-        now = api.get(release[1]).must()["metadata"]["managedFields"]
-        assert [one for one in now if one["manager"] != "somebody"] == former[1]
-        assert saved.stat().st_mode & 0o777 == 0o600
-        assert "aHVudGVy" not in saved.read_text("utf-8")
-
-
-class TestRefused:
-    def test_one_that_may_not_be_written_does_not_stop_the_others(
-        self, api, release, write, typed, sandbox, namespace
-    ):
-        """Fact: RBAC refuses some kinds of one list of objects and not the others."""
-        managers = write("Helm 3")
-        user = f"u-{namespace}"
-        rules = [
-            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
-            {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["patch"]},
-        ]
-        meta = {"name": "r", "namespace": namespace}
-        group = "rbac.authorization.k8s.io"
-        role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules}
-        bound = {
-            **role,
-            "kind": "RoleBinding",
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": "r"},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-        }
-        del bound["rules"]
-        for obj in (role, bound):
-            api.create(obj, "test").must()
-        kubeconfig = anyio.run(sandbox.kubeconfig_for, user)
-        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm")
-
-        tried = typed(*words, kubeconfig=kubeconfig)
-        assert [holders(api, obj) == [("helm", "Apply")] for obj in release] == [False] * 3
-        told = typed(*words, "--yes", kubeconfig=kubeconfig)
-
-        assert (tried.code, told.code) == (1, 1)
-        assert tried.out.count("failed: ") == told.out.count("failed: ") == 2
-        assert "cannot patch resource" in told.out
-        adopted = [holders(api, obj) == [("helm", "Apply")] for obj in release]
-        assert adopted == [True, False, False]
 
 
 class TestRepair:

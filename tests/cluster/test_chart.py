@@ -39,7 +39,6 @@ CONFIGURATION: Object = {
 }
 CHOOSABLE = [name for name in ALL.names if not ALL.unknown([name])]
 OPT_IN = ("guestbook", "scaler", "secretsync")
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:hedgerow"
 SECRETSYNC = {
     "controllers": ["secretsync"],
     "secretsync": {"namespace": "vault", "skip": ["a", "b"]},
@@ -324,10 +323,6 @@ HURRIED = {
     "HEDGEROW_LEASE_DURATION": "3s",
 }
 AT = ("--namespace", NAMESPACE, RELEASE)
-SECRET = {
-    "apiVersion": "v1", "kind": "Secret",
-    "metadata": {"name": "hedgerow-serving", "namespace": NAMESPACE},
-}  # fmt: skip
 DEPLOYMENT = {
     "apiVersion": "apps/v1", "kind": "Deployment",
     "metadata": {"name": "hedgerow", "namespace": NAMESPACE},

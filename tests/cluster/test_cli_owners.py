@@ -1,4 +1,4 @@
-"""`hedgerow owners`, as typed on a real server: kinds, secrets, contested fields, wrong input."""
+"""`hedgerow owners`, as typed on a real server: what its OpenAPI says of lists and maps."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
-from hedgerow.kube.client import connect
-from hedgerow.kube.discovery import find, spelled
 from hedgerow_testing.api import Api, Object
 from support.cluster.worlds import with_custom_resources
-from support.objects.edits import having
 from support.objects.hedge import HEDGE
-from support.objects.manifests import SECRET
-from support.objects.workloads import AUTOSCALER
 from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
@@ -50,21 +44,6 @@ def fields(told: tuple[int, str, str]) -> dict[str, Object]:
     return {field["path"]: field for field in json.loads(told[1])["fields"]}
 
 
-def test_kinds_may_be_spelled_as_for_kubectl(sandbox, api):
-    """Fact: the server's discovery has short names, versions and groups."""
-
-    async def resolved(*words: str) -> list[str]:
-        async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
-            return [spelled((await find(cluster, word)).api) for word in words]
-
-    assert anyio.run(resolved, "cm", "deploy", "hpa.v1.autoscaling", "bg") == [
-        "configmaps.v1.",
-        "deployments.v1.apps",
-        "horizontalpodautoscalers.v1.autoscaling",
-        "bluegreens.v1.app.demo.kakao.com",
-    ]
-
-
 def test_whether_a_list_or_map_is_atomic_is_known_from_the_servers_openapi(api, namespace, typed):
     """Fact: the server's OpenAPI says of `limits` and `strategy` what its applies then do."""
     place = {"name": "x", "namespace": namespace}
@@ -83,25 +62,3 @@ def test_whether_a_list_or_map_is_atomic_is_known_from_the_servers_openapi(api, 
     assert not any(path.startswith(".spec.limits[") for path in range_)
     assert deployed[".spec.strategy.type"]["managers"] == []
     assert [one["manager"] for one in deployed[".spec.selector"]["managers"]] == ["helm"]
-
-
-class TestTyped:
-    def test_the_version_asked_for_is_the_one_read(self, api, namespace, typed):
-        """Fact: the server converts an object to the version that is asked for."""
-        api.apply(AUTOSCALER.named("x", namespace), "one").must()
-        word = "hpa.v1.autoscaling/x"
-
-        assert ".spec.targetCPUUtilizationPercentage" in fields(typed(word, "-o", "json"))
-        assert ".spec.metrics" in fields(typed("hpa/x", "-o", "json"))
-
-    def test_a_secret_is_told_without_its_values(self, api, namespace, typed):
-        """Fact: the server prints a Secret's data, and managed fields with its keys."""
-        manifest = SECRET.named("x", namespace)
-        copy = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
-        api.apply(having(manifest, ("metadata", "annotations"), copy), "one").must()
-        for form in ("tree", "json"):
-            code, out, err = typed("secret/x", "-o", form)
-            assert (code, err) == (0, "")
-            assert "password" in out
-            assert "(hidden)" in out
-            assert "c2VjcmV0" not in out

@@ -11,7 +11,6 @@ import json
 import re
 import subprocess
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +31,6 @@ from support.operator.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
-REPOSITORY = Path(__file__).parents[2]
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 PODS = {"containers": [{"name": "blue", "image": "ealen/echo-server"}]}
 CHECKS = [{"name": "smoke", "job": {"spec": {"template": {"spec": PODS}}}}]

@@ -19,7 +19,7 @@ from hedgerow_schemas.crd import CRD
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_testing.waiting import eventually
-from support.objects.narrowed import HARMLESS, WAYS, definition, of, text
+from support.objects.narrowed import HARMLESS, WAYS, definition, of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest, pytest.mark.anyio]
 
@@ -118,28 +118,6 @@ def in_force(api: Api, objects: dict[str, Object]) -> None:
     field = next(field for field, way in FIELDS.items() if not way.pruned)
     one = objects[f"{field}-taken"]
     eventually(lambda: is_refused(api, one, one["spec"]), what="the later definition in force")
-
-
-async def test_a_version_that_goes_leaves_objects_that_nobody_can_apply(
-    api: Api, cluster: Cluster, namespace: str, group: str
-):
-    """Fact: the server refuses applies to objects with entries of a version that is gone."""
-    api.apply(definition(of(a=text()), "v1", "v1beta1", group=group), "test").must()
-    api.served(f"{group}/v1beta1")
-    old = thing(group, namespace, "old", {"x": {"a": "1"}}, "v1beta1")
-    new = thing(group, namespace, "new", {"x": {"a": "1"}})
-    for obj in (old, new):
-        api.apply(obj, "test").must()
-    live = await cluster.read_object(CRD, f"things.{group}")
-    assert live is not None
-
-    [loss] = await losses(cluster, live, definition(of(a=text()), "v1", group=group))
-
-    assert loss.objects == (f"{namespace}/old",)
-    api.apply(definition(of(a=text()), "v1", group=group), "test").must()
-    later = {**old, "apiVersion": new["apiVersion"]}
-    eventually(lambda: not api.apply(later, "test", dry_run=True).ok, what="no apply passes")
-    assert api.apply(new, "test").ok
 
 
 async def test_the_server_refuses_that_a_version_goes_in_which_it_stores(

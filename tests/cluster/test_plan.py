@@ -62,10 +62,6 @@ def listed(told: tuple[int, str, str]) -> Object:
     return resource
 
 
-def actions(resource: Object) -> dict[str, str]:
-    return {f"{o['kind']}/{o['name']}": o["action"] for o in resource["objects"]}
-
-
 def fields(resource: Object, name: str) -> dict[str, Object]:
     """Return the lines of one object by path."""
     found = [o for o in resource["objects"] if f"{o['kind']}/{o['name']}" == name]
@@ -184,70 +180,7 @@ class TestAsKubectl:
         assert kubectl("--server-side")[0] is (code == 2)
 
 
-class TestRules:
-    """Where no webhook is installed the operator's own rules show all the same."""
-
-    def test_what_only_the_operator_refuses_is_told_as_what_becomes_of_the_status(
-        self, namespace, typed
-    ):
-        """Fact: the server's schema takes a schedule that our rules do not."""
-        manifest = {
-            "apiVersion": "batch.tutorial.kubebuilder.io/v1",
-            "kind": "CronJob",
-            "metadata": {"name": "x", "namespace": namespace},
-            "spec": {
-                "schedule": "61 * * * *",
-                "jobTemplate": {
-                    "spec": {"template": {"spec": {**pods("a"), "restartPolicy": "Never"}}}
-                },
-            },
-        }
-        code, out, _ = typed(manifest)
-
-        assert code == 1
-        assert "+ CronJob/x would be created" in out
-        assert "Stalled: not set -> True" in out
-
-
-class TestNulls:
-    """A plan answers what the server answers to the apply."""
-
-    def test_what_a_generator_prints_would_be_created(self, namespace, typed):
-        """Fact: which nulls the server takes in an apply."""
-        for given in (generated.cronjob(namespace), generated.bluegreen(namespace)):
-            code, out, err = typed(given)
-
-            assert (code, err) == (2, "")
-            assert f"+ {given['kind']}/generated would be created" in out
-
-    @pytest.mark.parametrize(
-        ("field", "is_refused"), [("suspend", False), ("startingDeadlineSeconds", True)]
-    )
-    def test_another_null_is_refused_without_a_default(
-        self, api, namespace, typed, field, is_refused
-    ):
-        """Fact: which nulls an apply is refused for."""
-        given = generated.cronjob(namespace, **{field: None})
-
-        code, out, _ = typed(given)
-        assert code == (1 if is_refused else 2)
-        assert (f"spec.{field}: Invalid value" in out) is is_refused
-        assert api.apply(given, "user", dry_run=True).ok is not is_refused
-
-
 class TestRefused:
-    def test_a_child_that_is_no_valid_object(self, namespace, typed):
-        """Fact: the server validates a child in a dry run."""
-        spec = {"containers": [{"name": "blue", "image": "x", "ports": [{"containerPort": 70000}]}]}
-        told = typed(bluegreen(namespace, blueSpec=spec), "-o", "json")
-        resource = listed(told)
-
-        if resource["objects"][0]["action"] == "refused":
-            pytest.skip("the definition knows the limit itself")
-        assert told[0] == 1
-        assert actions(resource)["Deployment/demoblue-deployment"] == "refused"
-        assert "containerPort" in resource["refusals"][0]["message"]
-
     @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"startingDeadlineSeconds": 0}])
     def test_a_job_that_a_template_would_make(self, api, namespace, typed, spec):
         """Fact: the server refuses of a Job what it refuses of its own CronJob."""
@@ -266,18 +199,6 @@ class TestRefused:
         theirs = {**given, "apiVersion": "batch/v1"}
         assert not api.apply(theirs, "user", dry_run=True).ok
 
-    def test_a_child_by_an_admission_policy(self, api, namespace, typed):
-        """Fact: an admission policy is asked in a dry run."""
-        deny(api, namespace)
-        eventually(lambda: typed(bluegreen(namespace))[0] == 1, what="the policy to be in force")
-
-        told = typed(bluegreen(namespace))  # that one may have begun before
-
-        assert told[0] == 1
-        assert "✗ Deployment/demoblue-deployment would be refused" in told[1]
-        assert "images of example are not wanted here" in " ".join(told[1].split())
-        assert "+ Service/demo would be created" in told[1]
-
     @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_admission_rewrites_is_told(self, api, namespace, typed):
         """Fact: a mutating policy changes what a dry run answers."""
@@ -292,23 +213,6 @@ class TestRefused:
         assert told[0] == 2
         assert f"{IMAGE}: mirror.example/echo:1" in told[1]
         assert "RewrittenByAdmission: not set -> True (ChangedOnTheWay)" in told[1]
-
-    @pytest.mark.parametrize(
-        "said",
-        [
-            {"imagePullSecrets": [{"name": ""}]},
-            {"imagePullSecrets": [{}]},
-            {"schedulerName": "", "nodeSelector": {}, "tolerations": []},
-        ],
-    )
-    def test_what_the_server_fills_in_or_leaves_out_is_nobodys_admission(
-        self, namespace, typed, said
-    ):
-        """Fact: what the server fills in and leaves out by itself."""
-        code, out, _ = typed(bluegreen(namespace, blueSpec={**pods("blue"), **said}))
-
-        assert code == 2
-        assert "RewrittenByAdmission" not in out
 
 
 def of_kind(version: str, kind: str, name: str, more: Object, **meta: str) -> Object:
@@ -361,25 +265,6 @@ class TestAnyObject:
         assert [e["requestURI"] for e in asked if "dryRun=All" not in e["requestURI"]] == []
         assert not api.get(gadgets).ok
 
-    def test_a_typo_in_a_fresh_namespace_is_seen(self, namespace, typed):
-        """Fact: a namespace that exists judges a new object of any other."""
-        place = f"{namespace}-fresh"
-        spec = {"selector": {"a": "b"}, "ports": [{"port": 80}]}
-        bad = {**spec, "ports": [{"port": 99999999}]}
-        chart = [
-            of_kind("v1", "Namespace", place, {}),
-            of_kind("v1", "Service", "good", {"spec": spec}, namespace=place),
-            of_kind("v1", "Service", "port", {"spec": bad}, namespace=place),
-            of_kind("v1", "Service", "typo", {"spec": {**spec, "typo": 1}}, namespace=place),
-        ]
-        code, out, _ = typed(*chart, *self.HELM)
-
-        assert code == 1
-        assert "spec.ports[0].port: Invalid value: 99999999" in out
-        assert 'unknown field "spec.typo"' in out or ".spec.typo: field not declared" in out
-        assert f"+ Service {place}/good would be created" in out
-        assert "2 to create, 0 to change, 0 to delete, 2 refused" in out
-
     def test_what_a_dry_run_makes_up_is_not_told(self, api, namespace, typed):
         """Fact: a dry run gives another node port and address than the apply."""
         spec = {"type": "NodePort", "selector": {"a": "b"}, "ports": [{"port": 80}]}
@@ -395,48 +280,6 @@ class TestAnyObject:
         assert real["clusterIP"] != made_up["clusterIP"]
         for path in (".spec.clusterIP", '.spec.ports[port=80,protocol="TCP"].nodePort'):
             assert told[path]["new"] == "(known once applied)"
-
-    def test_a_refusal_names_what_is_in_the_way_and_what_removes_it(self, api, namespace, typed):
-        """Fact: the default of a strategy stays, until somebody holds it and leaves it out."""
-        labels = {"app": "x"}
-        pod = {
-            "metadata": {"labels": labels},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        }
-        spec = {"selector": {"matchLabels": labels}, "template": pod}
-        rolling = of_kind("apps/v1", "Deployment", "web", {"spec": spec}, namespace=namespace)
-        api.apply(rolling, "helm").must()
-        recreate = {**rolling, "spec": {**spec, "strategy": {"type": "Recreate"}}}
-        code, out, _ = typed(recreate, "--field-manager", "argo")
-
-        assert code == 1
-        assert "spec.strategy.rollingUpdate: Forbidden: may not be specified when" in out
-        assert "spec.strategy.rollingUpdate stays in the object, since nobody holds it" in out
-        assert "release deployment.apps/web" in out
-        assert "--unowned --to argo --field spec.strategy.rollingUpdate" in out
-
-    def test_what_blocks_every_apply_is_told_with_the_remedy(self, api, namespace, typed):
-        """Fact: the server refuses applies to objects with entries of an unserved version."""
-        version = "relic.example.com/{}"
-        one = {"spec": {"a": 1}}
-        api.apply(definition("Relic", "v1alpha1", "v1"), "test").must()
-        for each in ("v1alpha1", "v1"):
-            api.served(version.format(each))
-            old = of_kind(version.format(each), "Relic", "r", one, namespace=namespace)
-            api.apply(old, f"test-{each}").must()
-        api.apply(definition("Relic", "v1"), "test").must()
-        path = "/apis/relic.example.com"
-        eventually(
-            lambda: len(api.raw("GET", path).body["versions"]) == 1, what="the version to be gone"
-        )
-        eventually(lambda: not api.apply(old, "helm", dry_run=True).ok, what="it to be in the way")
-        code, out, _ = typed(old, *self.HELM)
-
-        assert code == 1
-        assert "recorded in relic.example.com/v1alpha1, which the server does not serve" in out
-        assert f"`hedgerow adopt --repair relic.relic.example.com/r -n {namespace} --yes`" in (
-            " ".join(out.split())
-        )
 
 
 class TestPromise:
@@ -461,16 +304,6 @@ class TestPromise:
 
 
 ADMISSION = "admissionregistration.k8s.io/v1"
-
-
-def deny(api: Api, namespace: str) -> None:
-    """Have Deployments of images of `example` refused in one namespace."""
-    check = {
-        "expression": "object.spec.template.spec.containers.all(c, !c.image.startsWith('example'))",
-        "message": "images of example are not wanted here",
-    }
-    policy = {"validations": [check]}
-    bind(api, namespace, "Validating", policy, {"validationActions": ["Deny"]})
 
 
 def rewrite(api: Api, namespace: str) -> None:

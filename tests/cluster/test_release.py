@@ -7,63 +7,16 @@ from typing import Any, ClassVar
 import pytest
 
 from hedgerow_testing.api import Object
-from support.cluster.bluegreens import FIELD_MANAGER
-from support.programs.typed import Garden, Typing, body, typing
+from support.programs.typed import Typing, body, typing
 
 pytestmark = pytest.mark.cluster
 
-CHILD = f"deploy/{Garden.NAME}"
-YIELD = "hedgerow.dev/yield"
 YES = ("--yes",)
 
 
 @pytest.fixture
 def typed(sandbox, namespace, capsys) -> Typing:
     return typing(sandbox.kubeconfig, namespace, capsys)
-
-
-@pytest.fixture
-def garden(api, namespace) -> Garden:
-    return Garden(api, namespace)
-
-
-class TestShared:
-    """What somebody else holds as well."""
-
-    def test_it_is_let_go_and_yielded_and_no_value_changes(self, garden, typed):
-        """Fact: the server keeps a value that another holds when we let go of it."""
-        before = garden.declare(replicas=5)
-        garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
-
-        told = typed("release", CHILD, "--field", "spec.replicas", *YES)
-
-        assert (told.code, told.err) == (0, "")
-        assert "no value changed" in told.out
-        assert garden.held("replicas") == {"scaler"}
-        assert garden.live()["spec"] == before["spec"]
-        assert garden.held("image") == {FIELD_MANAGER}
-        assert garden.annotations() == {YIELD: f"Deployment/{Garden.NAME}: spec.replicas"}
-
-
-@pytest.mark.oldest
-class TestSole:
-    """What nobody else holds."""
-
-    def test_with_a_new_holder_all_goes_but_what_marks_it_as_ours(self, garden, typed):
-        """Fact: the server's entries after a patch that gives some of ours to another."""
-        before = garden.declare(replicas=5)
-
-        told = typed("release", CHILD, "--to", "team-a", *YES)
-
-        assert told.code == 0, told.err
-        after = garden.live()
-        assert after["spec"] == before["spec"]
-        assert after["metadata"]["labels"] == before["metadata"]["labels"]
-        assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
-        for name in ("replicas", "image", "selector", "a"):
-            assert garden.held(name) == {"team-a"}
-        assert garden.held("hedgerow.dev/controller") == {FIELD_MANAGER}
-        assert garden.held("ownerReferences") == {FIELD_MANAGER}
 
 
 @pytest.mark.oldest

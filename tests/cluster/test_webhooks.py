@@ -19,12 +19,6 @@ from support.cluster.rights import grant
 pytestmark = pytest.mark.cluster
 
 NAME = "hedgerow-admitting"
-DEFAULTS = {
-    "concurrencyPolicy": "Allow",
-    "suspend": False,
-    "successfulJobsHistoryLimit": 3,
-    "failedJobsHistoryLimit": 1,
-}
 BAD = {"hedgerow.dev/claim": "nonsense", "hedgerow.dev/yield": "Job/x: a..b"}
 
 
@@ -135,46 +129,6 @@ class TestRefusing:
     def test_elsewhere_nobody_asks(self, api: Api, namespace: str, webhooks: None):
         """Fact: the server minds the namespace selector of a webhook."""
         create(api, cronjob(namespace, "bad", schedule="61 * * * *")).must()
-
-    def test_a_name_to_be_made_up_is_admitted(self, api: Api, place: str, webhooks: None):
-        """Fact: the server asks before it makes up a name."""
-        body = cronjob(place, "", metadata={"generateName": "made-"})
-        del body["metadata"]["name"]
-
-        assert create(api, body).must()["metadata"]["name"].startswith("made-")
-
-
-class TestDefaults:
-    """The definition has them: no webhook fills anything in."""
-
-    @pytest.mark.parametrize("said", [{}, dict.fromkeys(DEFAULTS)], ids=["left out", "null"])
-    @pytest.mark.parametrize("how", ["created", "applied"])
-    def test_what_is_not_said_has_the_defaults_of_the_original(
-        self, api: Api, namespace: str, said: Object, how: str
-    ):
-        """Fact: the server fills in the definition's defaults for nothing and for null."""
-        body = cronjob(namespace, "unsaid", **said)
-        reply = create(api, body) if how == "created" else api.apply(body, "author")
-        reply.must()
-
-        assert defaults(api, namespace, "unsaid") == DEFAULTS
-
-    def test_what_is_said_stays(self, api: Api, namespace: str):
-        """Fact: the server keeps zero and false where there is a default."""
-        said = {
-            "concurrencyPolicy": "Forbid",
-            "suspend": True,
-            "successfulJobsHistoryLimit": 0,
-            "failedJobsHistoryLimit": 7,
-        }
-        create(api, cronjob(namespace, "said", **said)).must()
-
-        assert defaults(api, namespace, "said") == said
-
-
-def defaults(api: Api, place: str, name: str) -> Object:
-    spec = api.get(cronjob(place, name)).must()["spec"]
-    return {field: spec.get(field) for field in DEFAULTS}
 
 
 class TestRatcheting:
