@@ -1,20 +1,11 @@
-"""Manifests: one object of each kind that hedgerow may declare, and what others may write to it."""
+"""Manifests: objects that hedgerow may declare, and what others may write to them."""
 
 from __future__ import annotations
 
 from support.objects.cases import LABEL, Field, case
 from support.objects.hedge import CUSTOM
-from support.objects.workloads import (
-    AUTOSCALER,
-    CRON_JOB,
-    DEPLOYMENT,
-    JOB,
-    RICH_DEPLOYMENT,
-    STATEFUL_SET,
-)  # fmt: skip
+from support.objects.workloads import AUTOSCALER, JOB, RICH_DEPLOYMENT
 
-ONE_PLACE = {"service": {"name": "a", "port": {"number": 80}}}
-PLACES = [{"path": "/", "pathType": "Prefix", "backend": ONE_PLACE}]
 POLICY = {
     "podSelector": {},
     "policyTypes": ["Ingress"],
@@ -34,7 +25,6 @@ HOOK = {
     "admissionReviewVersions": ["v1"],
     "rules": [NOBODYS],
 }
-PODS = {"apiGroups": [""], "resources": ["pods"]}
 
 SERVICE = case(
     *("v1", "Service", LABEL),
@@ -60,11 +50,6 @@ CONFIG_MAP = case(
     },
     data={"a": "1", "b": "", "weird.key": "x"},
 )
-SECRET = case(
-    *("v1", "Secret", LABEL, Field(("data", "password"), "b3RoZXI=")),
-    type="Opaque",
-    data={"password": "c2VjcmV0"},
-)
 LEASE = case(
     *("coordination.k8s.io/v1", "Lease"),
     Field(("spec", "holderIdentity"), "two"),
@@ -77,28 +62,9 @@ NETWORK_POLICY = case(
     Field(("spec", "ingress"), [{"ports": [{"port": 81}]}]),
     spec=POLICY,
 )
-INGRESS = case(
-    *("networking.k8s.io/v1", "Ingress", LABEL),
-    spec={"rules": [{"host": "a.example", "http": {"paths": PLACES}}]},
-)
-BUDGET = case(
-    *("policy/v1", "PodDisruptionBudget"),
-    Field(("spec", "minAvailable"), "50%"),
-    Field(("spec", "selector", "matchLabels"), {"app": "b"}),
-    spec={"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}},
-)
 CLAIM = case(
     *("v1", "PersistentVolumeClaim", LABEL),
     spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}},
-)
-ROLE = case(
-    *("rbac.authorization.k8s.io/v1", "Role", Field(("rules",), [{**PODS, "verbs": ["list"]}])),
-    rules=[{**PODS, "verbs": ["get"]}],
-)
-ACCOUNT = case(
-    *("v1", "ServiceAccount", Field(("automountServiceAccountToken",), True)),
-    imagePullSecrets=[{"name": "pull"}],
-    automountServiceAccountToken=False,
 )
 WEBHOOK = case(
     *("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -106,6 +72,7 @@ WEBHOOK = case(
     webhooks=[HOOK],
 )
 CASES = (
-    DEPLOYMENT, RICH_DEPLOYMENT, SERVICE, CONFIG_MAP, SECRET, LEASE, NETWORK_POLICY, INGRESS,
-    BUDGET, AUTOSCALER, CRON_JOB, JOB, STATEFUL_SET, CLAIM, ROLE, ACCOUNT, WEBHOOK, CUSTOM,
+    RICH_DEPLOYMENT, SERVICE, CONFIG_MAP, LEASE, NETWORK_POLICY, AUTOSCALER, JOB, CLAIM, WEBHOOK,
+    CUSTOM,
 )  # fmt: skip
+"""One of each way in which a server merges, fills in, respells or refuses."""

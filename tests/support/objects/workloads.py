@@ -74,26 +74,11 @@ AUTOSCALER = case(
         "metrics": [{"type": "Resource", "resource": CPU}],
     },
 )
-JOB_TEMPLATE = {
-    "spec": {
-        "backoffLimit": 2,
-        "template": {"spec": {"containers": [container()], "restartPolicy": "OnFailure"}},
-    }
-}
-CRON_JOB = case(
-    *("batch/v1", "CronJob"),
-    Field(("spec", "schedule"), "0 * * * *"),
-    Field(("spec", "suspend"), True),
-    Field(("spec", "jobTemplate", "spec", "backoffLimit"), 3),
-    spec={"schedule": "*/5 * * * *", "jobTemplate": JOB_TEMPLATE, "suspend": False},
-)
 JOB = case(
     *("batch/v1", "Job", LABEL, Field(("spec", "parallelism"), 3)),
-    spec={**JOB_TEMPLATE["spec"], "parallelism": 2},
-)
-STORE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
-STATEFUL_SET = workload(
-    *("StatefulSet", pod(container()), IMAGE),
-    serviceName="a",
-    volumeClaimTemplates=[{"metadata": {"name": "store"}, "spec": STORE}],
+    spec={
+        "backoffLimit": 2,
+        "parallelism": 2,
+        "template": {"spec": {"containers": [container()], "restartPolicy": "OnFailure"}},
+    },
 )
