@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,7 @@ CI = (ROOT / ".ci/run").read_text("utf-8")
 LOCKS = [ROOT / ".ci" / name for name in ("constraints.txt", "image.txt", "build.txt")]
 DOCUMENTS = committed(".md")
 DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
-FILES = sorted((ROOT / "tests").rglob("*.py"))
 DEFINED = re.compile(r"^\s*(?:class|(?:async )?def) (\w+)", re.MULTILINE)
-TESTS = {file.name for file in FILES}.union(
-    *(DEFINED.findall(file.read_text("utf-8")) for file in FILES)
-)
-"""The names of the tests' files, classes and functions."""
 SOURCE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)`")
 PACKAGES = (
     "", "operator", "operator/hedgerow", "operator/hedgerow_testing", "operator/hedgerow_tools",
@@ -40,6 +36,14 @@ ABSENT = {"operator/__init__.py"}
 LISTED = re.compile(r"^- ((?:`\w+`(?:, | and )?)+)", re.MULTILINE)
 """The names that a line of a list begins with, in the docstring of a package."""
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
+
+
+@cache
+def names() -> set[str]:
+    """Return the names of the tests' files, classes and functions."""
+    files = [*(ROOT / "tests").rglob("*.py")]
+    defined = (DEFINED.findall(file.read_text("utf-8")) for file in files)
+    return {file.name for file in files}.union(*defined)
 
 
 def project() -> dict:
@@ -235,7 +239,7 @@ class TestDecisions:
         quoted = re.findall(r'`tests/[\w./]+\.py`\W{0,4}"([a-z][^"]+)"', text)
         cited += ["test_" + re.sub(r"\W+", "_", words) for words in quoted]
 
-        assert [name for name in cited if not (ROOT / name).exists() and name not in TESTS] == []
+        assert [name for name in cited if not (ROOT / name).exists() and name not in names()] == []
 
     @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
     def test_the_sources_that_it_cites_are_there(self, path):

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from support.code.sources import Module, modules
+from support.code.sources import Module, modules, spelled
 
 LIBRARIES = {"json", "msgspec.json", "orjson"}
 FUNCTIONS = {"from_json", "encode", "to_jsonable_python", "JSONEncoder", "JSONDecoder"}
@@ -39,7 +39,7 @@ def _uses_json(node: ast.AST) -> bool:
         is_library = node.module in LIBRARIES or (node.module == "msgspec" and "json" in names)
         return is_library or (not is_of_ours and bool(names & FUNCTIONS))
     return isinstance(node, ast.Attribute) and (
-        node.attr in METHODS or ast.unparse(node) in {"msgspec.json", "pydantic_core.encode"}
+        node.attr in METHODS or spelled(node) in {"msgspec.json", "pydantic_core.encode"}
     )
 
 

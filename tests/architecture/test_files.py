@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from support.code.sources import Module, modules
+from support.code.sources import Module, modules, spelled
 
 OPENS = "hedgerow/files.py"
 """The one place that opens a file for writing."""
@@ -22,7 +22,7 @@ def calls(module: Module) -> list[ast.Call]:
 
 
 def name(call: ast.Call) -> str:
-    return ast.unparse(call.func).rpartition(".")[2]
+    return spelled(call.func).rpartition(".")[2]
 
 
 def modes(call: ast.Call) -> list[str]:
@@ -40,7 +40,7 @@ def writes(module: Module) -> list[str]:
         if name(call) in BY_THEMSELVES
         or (name(call) in COPIES and len(call.args) > 1)
         or (name(call) in ("open", "open_file") and any(MODES & set(m) for m in modes(call)))
-        or (ast.unparse(call.func) == "os.open" and any(f in ast.unparse(call) for f in FLAGS))
+        or (spelled(call.func) == "os.open" and any(f in ast.unparse(call) for f in FLAGS))
     ]
     return [
         text

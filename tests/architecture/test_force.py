@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from support.code.sources import running
+from support.code.sources import running, spelled
 
 PLANNING = "hedgerow_tools/planning/"
 
@@ -39,7 +39,7 @@ def test_what_plan_forces_is_a_dry_run():
     own = {"self._applied", "self._answered"}  # which pass it on to those
 
     assert len(dry_runs) == 2
-    assert {ast.unparse(call.func) for call in applies if call not in dry_runs} == own
+    assert {spelled(call.func) for call in applies if call not in dry_runs} == own
 
 
 def test_only_one_request_can_say_so():
@@ -59,7 +59,7 @@ def test_only_planning_a_child_gives_a_write_its_claims():
         for module in running()
         for node in module.nodes
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "Write"
+        and spelled(node.func) == "Write"
         and any(keyword.arg == "claims" for keyword in node.keywords)
     ]
 

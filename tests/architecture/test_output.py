@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from support.code.sources import Module, running
+from support.code.sources import Module, running, spelled
 
 PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
 NO_COMMANDS = {
@@ -15,12 +15,12 @@ STREAMS = {f"sys.{name}.{how}" for name in ("stdout", "stderr") for how in ("wri
 
 
 def prints(module: Module) -> set[str]:
-    called = {ast.unparse(node.func) for node in module.nodes if isinstance(node, ast.Call)}
+    called = {spelled(node.func) for node in module.nodes if isinstance(node, ast.Call)}
     below = {
         "Console"
         for node in module.nodes
         if isinstance(node, ast.ClassDef)
-        if "Console" in map(ast.unparse, node.bases)
+        if "Console" in map(spelled, node.bases)
     }
     buffers = {name for name in called if name.startswith(("sys.stdout.buffer", "click.echo"))}
     return called & (CALLS | STREAMS) | below | buffers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.code.sources import Module, functions, modules
+from support.code.sources import Module, functions, modules, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,17 +111,17 @@ def test_the_values_of_the_core_are_structs():
     core = tuple(f"hedgerow/{room}" for room in rooms)
     views = ("hedgerow_tools/", "hedgerow_testing/")
     found = [
-        (module.name, kind, ast.unparse(kind))
+        (module.name, kind)
         for module in modules()
         for kind in module.nodes
         if isinstance(kind, ast.ClassDef)
     ]
-    structs = [name for name, kind, _ in found if "Struct" in map(ast.unparse, kind.bases)]
+    structs = [name for name, kind in found if "Struct" in map(spelled, kind.bases)]
     dataclasses = [
         f"{name}: {kind.name}"
-        for name, kind, text in found
+        for name, kind in found
         if name.startswith(core) and any("dataclass" in ast.unparse(d) for d in kind.decorator_list)
-        if not re.search("(compare|repr)=False", text)
+        if not re.search("(compare|repr)=False", ast.unparse(kind))
     ]
 
     assert [name for name in structs if not name.startswith(core + views)] == []
@@ -208,7 +208,7 @@ def test_nothing_blocks_the_loop_by_sleeping():
         module.name
         for module in modules()
         for node in module.nodes
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep"
+        if isinstance(node, ast.Attribute) and spelled(node) == "time.sleep"
     }
 
     # These run as programs of their own, without a loop.
@@ -223,7 +223,7 @@ def test_nothing_sets_an_attribute_of_a_frozen_value():
         module.name
         for module in modules()
         for node in module.nodes
-        if (isinstance(node, ast.Attribute) and ast.unparse(node) == "object.__setattr__")
+        if (isinstance(node, ast.Attribute) and spelled(node) == "object.__setattr__")
         or (isinstance(node, ast.Name) and node.id == "force_setattr")
     }
 

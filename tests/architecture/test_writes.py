@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube import clientside, review_requests
 from hedgerow_schemas.base import ApiResource
-from support.code.sources import Module, running
+from support.code.sources import Module, running, spelled
 
 CLIENT = "hedgerow/kube/cluster.py"
 """Where requests are put together: the one place that may name a method."""
@@ -56,7 +56,7 @@ class TestWrites:
         made = [
             ast.unparse(node.args[2])
             for node in module.nodes
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Request"
+            if isinstance(node, ast.Call) and spelled(node.func) == "Request"
         ]
 
         assert [request.params["dryRun"] for request in sent] == ["All", "All"]

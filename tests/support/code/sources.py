@@ -76,9 +76,19 @@ def running() -> list[Module]:
     return [one for one in modules() if one not in kit or one.name.startswith(COMMANDS)]
 
 
+def spelled(node: ast.expr) -> str:
+    """Return an expression as it is written; a dotted name without a walk by `ast.unparse`."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{spelled(value)}.{name}"
+    return ast.unparse(node)
+
+
 def functions() -> Iterator[Function]:
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 first, last = (body[0].lineno, body[-1].end_lineno or 0) if body else (0, -1)
