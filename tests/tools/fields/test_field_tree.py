@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.fields.managed_fields import Holder
@@ -282,6 +282,7 @@ class TestContested:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", SUBJECTS)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_after_any_history_every_value_and_every_holding_is_told_once(
     kind: str, data: st.DataObject

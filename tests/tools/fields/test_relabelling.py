@@ -375,7 +375,7 @@ class TestAnyHistory:
     @pytest.mark.parametrize("kind", sorted(SUBJECTS))
     @settings(max_examples=settings().max_examples // 2)
     @given(data=st.data())
-    def test_nothing_is_lost_or_gained_and_all_of_it_can_be_undone(self, kind, data):
+    def test_nothing_is_lost_or_gained_unasked_and_all_of_it_can_be_undone(self, kind, data):
         world, target = opened(kind)
         for request in data.draw(programs(SUBJECTS[kind])):
             request.run(world, target)
@@ -383,60 +383,61 @@ class TestAnyHistory:
         assume(obj is not None)
         everybody = sorted({*APPLIERS, *UPDATERS})
         managers = data.draw(st.frozensets(st.sampled_from(everybody), min_size=1))
-        to = data.draw(st.sampled_from(["team", *everybody]))
-        entries = obj["metadata"].get("managedFields") or []
-        served = {one["apiVersion"] for one in entries}
-
-        found = takeover(obj, asked(*managers, to=to), served)
-
-        if found is None:
-            event("nothing to adopt")
-            return
-        now = written(obj, found)
-        assert held(now) == held(entries)
-        assert {move.fate for move in moves(obj, found)} <= {"taken", "kept"}
-        left = [one for one in now if one["manager"] in managers - {to}]
-        assert all(one.get("subresource") == "status" for one in left)
-        after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
-        again = restoration(after, found.before, found.after)
-        key = str
-        assert sorted(written(after, again), key=key) == sorted(entries, key=key)
-        assert takeover(after, asked(*managers, to=to), served) is None
-
-    @pytest.mark.parametrize("kind", sorted(SUBJECTS))
-    @settings(max_examples=settings().max_examples // 2)
-    @given(data=st.data())
-    def test_what_moves_in_part_is_held_once_more_or_less_and_can_be_undone(self, kind, data):
-        world, target = opened(kind)
-        for request in data.draw(programs(SUBJECTS[kind])):
-            request.run(world, target)
-        obj = world.server.get(target)
-        assume(obj is not None)
-        entries = obj["metadata"].get("managedFields") or []
+        must_move(obj, asked(*managers, to=data.draw(st.sampled_from(["team", *everybody]))))
         ways = st.sampled_from(["moved", "moved", "kept", "let go"])
-        where = {place: data.draw(ways) for place in sorted(held(entries))}
-        request = asked(*APPLIERS, *UPDATERS, to="team")
-        served = {one["apiVersion"] for one in entries}
-        found = takeover(obj, request, served, where.__getitem__)
-        assume(found is not None)
-        assert found is not None
-        assume(any(one["fieldsV1"] for one in now_of(obj, found)))
+        must_move_in_part(obj, {one: data.draw(ways) for one in sorted(held(entries_of(obj)))})
 
-        now = written(obj, found)
 
-        lost = held(entries) - held(now)
-        assert all(where[place] == "let go" for place in lost if not is_along(place, lost))
-        team = held([one for one in now if one["manager"] == "team"])
-        told = {m.field_path: m for m in moves(obj, found)}
-        assert all(
-            place in team
-            for place, m in told.items()
-            if where[place] == "moved" and not is_key(place)
-        )
-        after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
-        again = restoration(after, found.before, found.after)
-        restored = written(after, again, restoring=True)
-        assert sorted(restored, key=str) == sorted(entries, key=str)
+def must_move(obj: Object, request: Takeover) -> None:
+    """All of what these managers hold is held by the new one, and nothing else is changed."""
+    entries = entries_of(obj)
+    served = {one["apiVersion"] for one in entries}
+
+    found = takeover(obj, request, served)
+
+    if found is None:
+        event("nothing to adopt")
+        return
+    now = written(obj, found)
+    assert held(now) == held(entries)
+    assert {move.fate for move in moves(obj, found)} <= {"taken", "kept"}
+    left = [one for one in now if one["manager"] in request.managers - {request.to}]
+    assert all(one.get("subresource") == "status" for one in left)
+    after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
+    must_be_undone(after, found, entries)
+    assert takeover(after, request, served) is None
+
+
+def must_move_in_part(obj: Object, where: dict[tuple[str, ...], str]) -> None:
+    """Each place of everybody's goes where it is to go."""
+    entries = entries_of(obj)
+    request = asked(*APPLIERS, *UPDATERS, to="team")
+    served = {one["apiVersion"] for one in entries}
+    found = takeover(obj, request, served, where.__getitem__)
+    if found is None or not any(one["fieldsV1"] for one in now_of(obj, found)):
+        event("nothing is left")
+        return
+
+    now = written(obj, found)
+
+    lost = held(entries) - held(now)
+    assert all(where[place] == "let go" for place in lost if not is_along(place, lost))
+    team = held([one for one in now if one["manager"] == "team"])
+    told = {m.field_path: m for m in moves(obj, found)}
+    assert all(
+        place in team for place, m in told.items() if where[place] == "moved" and not is_key(place)
+    )
+    after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
+    must_be_undone(after, found, entries, restoring=True)
+
+
+def must_be_undone(after: Object, change: Relabelling, entries: list[Object], **how: bool) -> None:
+    again = written(after, restoration(after, change.before, change.after), **how)
+    assert sorted(again, key=str) == sorted(entries, key=str)
+
+
+def entries_of(obj: Object) -> list[Object]:
+    return obj["metadata"].get("managedFields") or []
 
 
 def is_along(place: tuple[str, ...], lost: set[tuple[str, ...]]) -> bool:
