@@ -65,27 +65,31 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("completion",): [("bash",), ("zsh",), ("fish",), ("{poison}",)],
 }  # fmt: skip
 """What is typed, at least once for each command: `{file}` and `{dir}` have odd names."""
-KUBECONFIG = {
-    "current-context": "odd",
-    "contexts": [{"name": "odd", "context": {"cluster": "odd", "user": "odd"}}],
-    "clusters": [{"name": "odd", "cluster": {"server": "https://odd.invalid"}}],
-    "users": [{"name": "odd", "user": {"token": "x"}}],
-}
-MANIFESTS = [
+KUBECONFIG = yaml.safe_dump(
     {
-        "apiVersion": "app.demo.kakao.com/v1",
-        "kind": "BlueGreen",
-        "metadata": {"name": POISON, "namespace": POISON},
-        "spec": {"routeTo": POISON},
-    },
-    {"apiVersion": POISON, "kind": POISON, "metadata": {"name": POISON}},
-    {
-        "apiVersion": "batch.tutorial.kubebuilder.io/v1",
-        "kind": "CronJob",
-        "metadata": {"name": POISON},
-        "spec": {"schedule": POISON},
-    },
-]
+        "current-context": "odd",
+        "contexts": [{"name": "odd", "context": {"cluster": "odd", "user": "odd"}}],
+        "clusters": [{"name": "odd", "cluster": {"server": "https://odd.invalid"}}],
+        "users": [{"name": "odd", "user": {"token": "x"}}],
+    }
+)
+MANIFESTS = yaml.safe_dump_all(
+    [
+        {
+            "apiVersion": "app.demo.kakao.com/v1",
+            "kind": "BlueGreen",
+            "metadata": {"name": POISON, "namespace": POISON},
+            "spec": {"routeTo": POISON},
+        },
+        {"apiVersion": POISON, "kind": POISON, "metadata": {"name": POISON}},
+        {
+            "apiVersion": "batch.tutorial.kubebuilder.io/v1",
+            "kind": "CronJob",
+            "metadata": {"name": POISON},
+            "spec": {"schedule": POISON},
+        },
+    ]
+)
 STYLE = re.compile(r"\r?\x1b\[([0-9;]*m|\?25[lh]|[0-9]*[AK])")
 """What we mean: colours, and how a picture is drawn again."""
 ESCAPED = re.compile(r"\\(u001b|x1b|e)")
@@ -131,9 +135,9 @@ def run(monkeypatch, tmp_path, capsys):
 
     def run(words: tuple[str, ...], mode: Mode) -> tuple[str, str]:
         kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(yaml.safe_dump(KUBECONFIG))
+        kubeconfig.write_text(KUBECONFIG)
         file = tmp_path / f"{COPY}\r{FORGED}\n{FORGED}\x7f\x9b\u202e\u2028.yaml"
-        file.write_text(yaml.safe_dump_all(MANIFESTS))
+        file.write_text(MANIFESTS)
         places = {"{poison}": POISON, "{file}": str(file), "{dir}": f"{file}.d"}
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
