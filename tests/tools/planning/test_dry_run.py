@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -86,64 +87,45 @@ class TestFedBack:
 
 class TestEnd:
     async def test_a_controller_that_is_not_pure_is_given_up(self):
-        world = await settled()
-        count = 0
+        count = itertools.count(1)
 
         def restless(bg: Any, _observed: Any) -> Desired:
-            nonlocal count
-            count += 1
-            return Desired(children=(Apply(Service, f"{bg.metadata.name}-{count}", SPEC),))
+            name = f"{bg.metadata.name}-{next(count)}"
+            return Desired(children=(Apply(Service, name, SPEC),))
 
-        controller = Controller(
-            "bluegreen",
-            CONTROLLER.resource,
-            restless,
-            (Service,),
-            child_names={Service: ("{}-*",)},
-        )
-        cluster = connected(asked(world.server))
-        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
-
-        assert found is not None
-        assert found.unchecked == (ENDLESS,)
+        await must_be_given_up(restless)
 
     async def test_nor_does_one_that_changes_its_mind_at_every_look(self):
-        world = await settled()
-        colours = itertools.cycle("ab")
+        count, colours = itertools.count(), itertools.cycle("ab")
 
-        def restless(bg: Any, _observed: Any) -> Desired:
-            events = (Notice("Again", next(colours)),)
+        def restless(_bg: Any, _observed: Any) -> Desired:
             again = BlueGreenStatus(conditions=(ready(False, f"R{next(count)}"),))
-            return Desired(status=again, events=events)
+            return Desired(status=again, events=(Notice("Again", next(colours)),))
 
-        count = itertools.count()
-        controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
-        cluster = connected(asked(world.server))
-        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
-
-        assert found is not None
-        assert found.unchecked == (ENDLESS,)
+        await must_be_given_up(restless)
 
     async def test_one_that_never_rests_is_given_up_too(self):
         """It is pure, but each pass undoes what the one before declared."""
-        world = await settled()
 
         def restless(bg: Any, observed: Any) -> Desired:
             last = max([int(one.name[5:]) for one in observed.all(Service) if one.name[5:]] or [0])
             return Desired(children=(Apply(Service, f"{bg.metadata.name}-{last + 1}", SPEC),))
 
-        controller = Controller(
-            "bluegreen",
-            CONTROLLER.resource,
-            restless,
-            (Service,),
-            child_names={Service: ("{}-*",)},
-        )
-        cluster = connected(asked(world.server))
-        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+        await must_be_given_up(restless)
 
-        assert found is not None
-        assert found.unchecked == (ENDLESS,)
+
+async def must_be_given_up(compose: Callable[[Any, Any], Desired]) -> None:
+    """Plan what a controller with this function would do without end."""
+    world = await settled()
+    names = {Service: ("{}-*",)}
+    controller = Controller(
+        "bluegreen", CONTROLLER.resource, compose, (Service,), child_names=names
+    )
+    cluster = connected(asked(world.server))
+    found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+
+    assert found is not None
+    assert found.unchecked == (ENDLESS,)
 
 
 ENDLESS = "the plan does not settle: the operator would write again and again, without end"
