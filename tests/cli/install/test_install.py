@@ -170,13 +170,6 @@ class TestInstall:
             (".spec.versions", "kubectl")
         ]
 
-    async def test_a_dry_run_asks_the_server_and_changes_nothing(self, server, cluster, time):
-        changes = await install(cluster, dry_run=True, timing=time.timing)
-
-        assert actions(changes) == [(NAME, "created")]
-        assert live(server) is None
-        assert applied(server, dry_run=True) == [NAME]
-
     async def test_it_waits_until_the_definition_is_established(self, server, cluster, time):
         server.answers[READ] = saying(Established="False")
         time.meanwhile = server.answers.clear
@@ -235,31 +228,6 @@ class TestNarrowing:
         declare(server, widened)
         fill(server, *SEVEN, extra="x")
 
-    @pytest.mark.parametrize("dry_run", [False, True])
-    async def test_it_is_refused_with_what_would_be_lost_and_the_rest_goes_on(
-        self, server, cluster, time, dry_run
-    ):
-        before = live(server)["spec"]
-        first, other = await install(
-            cluster, dry_run=dry_run, resources=(BlueGreen, Other), timing=time.timing
-        )
-
-        assert (first.action, other.action) == ("refused", "created")
-        assert [(loss.what, loss.count) for loss in first.losses] == [
-            (".spec.extra: would be lost", 7)
-        ]
-        assert first.losses[0].objects == tuple(f"shop/{name}" for name in SEVEN[:5])
-        assert live(server)["spec"] == before
-        assert applied(server, dry_run=dry_run) == [OTHERS]
-
-    async def test_it_is_applied_if_it_may_be_breaking_and_told_all_the_same(
-        self, server, cluster, time
-    ):
-        [change] = await install(cluster, breaking=True, timing=time.timing)
-
-        assert (change.action, len(change.losses)) == ("configured", 1)
-        assert "extra" not in str(live(server)["spec"])
-
     async def test_without_an_object_that_has_the_field_it_is_applied(self, server, cluster, time):
         fill(server, *SEVEN)
 
@@ -315,22 +283,12 @@ class TestUninstall:
         [sent] = [one for one in server.exchanges if one.verb == "delete"]
         assert sent.body["preconditions"]["uid"] == seen
 
-    async def test_what_is_not_there_is_absent(self, server, cluster, time):
-        server.store.delete(live(server))
+    async def test_it_refuses_while_resources_exist_of_which_the_first_are_named(
+        self, server, cluster, time
+    ):
+        fill(server, *"abcdefghi")
 
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "absent")]
-
-    @pytest.mark.parametrize(
-        ("instances", "said"),
-        [
-            ("a", r"1 bluegreens exist \(shop/a\)"),
-            ("abcdefghi", r"9 bluegreens exist \(shop/a, shop/b, shop/c, shop/d, shop/e, …\)"),
-        ],
-        ids=["one", "more than shown"],
-    )
-    async def test_it_refuses_while_resources_exist(self, server, cluster, time, instances, said):
-        fill(server, *instances)
-
+        said = r"9 bluegreens exist \(shop/a, shop/b, shop/c, shop/d, shop/e, …\)"
         with pytest.raises(InstallError, match=said):
             await uninstall(cluster, timing=time.timing)
         assert live(server)
@@ -345,12 +303,6 @@ class TestUninstall:
         assert str(refused.value).startswith(
             "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
         )
-
-    async def test_told_so_it_deletes_them_too(self, server, cluster, time):
-        fill(server, "demo")
-        changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
-
-        assert actions(changes) == [(NAME, "deleted")]
 
     async def test_a_definition_of_somebody_else_is_refused(self, server, cluster, time):
         server.store.delete(live(server))
@@ -446,6 +398,7 @@ class TestCommands:
         roles = ["hedgerow-viewer", "hedgerow-editor"]
         assert shown == [*map(crd_name, RESOURCES), *roles]
         assert (code, f"{NAME} created (dry run)" in err) == (0, True)
+        assert {*applied(server, dry_run=True)} == {*map(crd_name, RESOURCES)}
         assert server.store.all() == {}
 
     def test_a_described_definition_says_where_its_descriptions_come_from(self, server, typing):
@@ -471,6 +424,7 @@ class TestCommands:
     def test_what_would_lose_something_is_refused_unless_breaking(self, server, typing):
         declare(server, widened)
         fill(server, *SEVEN, extra="x")
+        before = live(server)["spec"]
 
         code, out, _ = typing("install", "--plain")
         assert code == Exit.FAILED
@@ -488,11 +442,14 @@ class TestCommands:
         [loss] = next(one["losses"] for one in told if one["name"] == NAME)
         assert (loss["what"], loss["count"]) == (".spec.extra: would be lost", 7)
         assert len(loss["objects"]) == 5
+        assert live(server)["spec"] == before
+        assert {*applied(server)} == {*map(crd_name, RESOURCES)} - {NAME}
 
         code, out, _ = typing("install", "--plain", "--breaking")
         assert code == 0
         assert f"{NAME} configured" in out
         assert ".spec.extra: would be lost" in out
+        assert "extra" not in str(live(server)["spec"])
 
     def test_what_somebody_named_a_field_steers_no_terminal(self, server, typing):
         keep = "x-kubernetes-preserve-unknown-fields"
@@ -555,6 +512,7 @@ class TestCommands:
         code, _, err = typing("uninstall")
         assert (code, "1 bluegreens exist (shop/demo)" in err) == (Exit.FAILED, True)
         assert typing("uninstall", "--delete-resources")[0] == 0
+        assert live(server) is None
 
 
 VIEWER, EDITOR = "clusterrole/hedgerow-viewer", "clusterrole/hedgerow-editor"
