@@ -298,7 +298,7 @@ class TestLimits:
         )
         measured = json.loads(done.stdout.splitlines()[-1])
 
-        assert measured["codes"] == [200] * 3 * len(WIDE)
+        assert measured["codes"] == [200] * 2 * len(WIDE)
         # A model that was shown a wide list took the loop for 100 seconds.
         assert measured["cpu"] < 20
         assert measured["memory"] < memory_limit()
@@ -323,7 +323,7 @@ async def main():
     codes, cpu = [], 0.0
     transport = httpx.ASGITransport(webhook_app([BLUEGREEN]))
     async with httpx.AsyncClient(transport=transport, base_url="https://x", timeout=60) as client:
-        for size in (250_000, 1_500_000, 4_500_000):
+        for size in (250_000, 4_500_000):
             for field in WIDE:
                 body = review(*WIDE[field](size))
                 began = time.process_time()

@@ -163,7 +163,7 @@ class TestRenewing:
         replicas = [Replica(server), Replica(server)]
         served = set()
         async with kept(*replicas):
-            for _ in range(400):
+            for _ in range(200):
                 await anyio.sleep(DAY)
                 for replica in replicas:
                     assert replica.check() == ""
@@ -171,7 +171,7 @@ class TestRenewing:
                     assert replica.leaf in server.material.trusted
                     served.add(replica.leaf.serial_number)
 
-        assert 6 <= len(served) <= 8
+        assert 3 <= len(served) <= 4
         assert len(server.material.trusted) <= 2
         assert len(server.bundle()) <= 2
 
@@ -369,9 +369,11 @@ class TestSecrecy:
         assert replica.check().startswith("PATCH x: refused with 403 Forbidden")
         assert "LS0t" not in f"{replica.check()} {logged}"
 
-    async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, logged, replica):
+    async def test_nothing_that_is_logged_over_two_renewals_holds_a_key(self, logged, replica):
         async with kept(replica):
-            await anyio.sleep(365 * DAY)
+            for _ in range(2):
+                former = replica.leaf
+                await until(lambda former=former: replica.leaf != former)
 
         assert logged
         assert "PRIVATE" not in str(logged)

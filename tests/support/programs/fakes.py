@@ -8,11 +8,12 @@ from pathlib import Path
 SERVERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
 _SERVER = r"""
-import http.server, json, os, pathlib, signal, ssl, sys, threading
+import json, os, signal, sys
 
-here, name = pathlib.Path(sys.argv[0]).parent, pathlib.Path(sys.argv[0]).name
-wish = here / f"{name}.json"
-wishes = json.loads(wish.read_text()) if wish.exists() else {}
+# Some hundred of these are started: `http.server` would take as long to import as all else does.
+here, name = os.path.split(sys.argv[0])
+wish = f"{sys.argv[0]}.json"
+wishes = json.load(open(wish)) if os.path.exists(wish) else {}
 flags = dict(a[2:].partition("=")[::2] for a in sys.argv[1:])
 if name == "kubectl":
     sys.exit(int(wishes.get("exit", 0)))
@@ -21,43 +22,41 @@ if "version" in flags:
     sys.exit(0)
 if wishes.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with open(here / "starts", "a") as log:
+with open(f"{here}/starts", "a") as log:
     log.write(f"{name} {os.getpid()}\n")
-starts = (here / "starts").read_text().count(f"{name} ")
-if starts <= wishes.get("taken", 0):
+if open(f"{here}/starts").read().count(f"{name} ") <= wishes.get("taken", 0):
     sys.exit("Error: listen tcp 127.0.0.1:1: bind: address already in use")
 if "exit" in wishes:
     print("I0101 some chatter\n" + wishes["exit"], flush=True)
     sys.exit(1)
 
+import socketserver, ssl
+
 NODES = []
 
-class Answers(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Answers(socketserver.StreamRequestHandler):
+    def handle(self):
+        while first := self.rfile.readline():
+            length = 0
+            while (line := self.rfile.readline()).strip():
+                field, _, value = line.lower().partition(b":")
+                length = int(value) if field == b"content-length" else length
+            sent = self.rfile.read(length)
+            code, body = self.read() if first.startswith(b"GET ") else self.written(sent)
+            content = json.dumps(body).encode()
+            head = f"HTTP/1.1 {code} X\r\nContent-Length: {len(content)}\r\n\r\n"
+            self.wfile.write(head.encode() + content)
 
-    def do_GET(self):
-        body = {"gitVersion": "v1.37.2", "items": NODES}
-        bad = wishes.get("unwell") or (here / f"{name}.unwell").exists()
-        self.answer(500 if bad else 200, body)
+    def read(self):
+        bad = wishes.get("unwell") or os.path.exists(f"{here}/{name}.unwell")
+        return 500 if bad else 200, {"gitVersion": "v1.37.2", "items": NODES}
 
-    def do_POST(self):
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def written(self, sent):
         if "refuse" in wishes:
-            return self.answer(403, {"message": wishes["refuse"]})
-        NODES.append({**sent, "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-        self.answer(201, {"status": {"token": "a-token"}})
-
-    do_PATCH = do_POST
-
-    def answer(self, code, body):
-        content = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
+            return 403, {"message": wishes["refuse"]}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        NODES.append({**json.loads(sent), "status": ready})
+        return 201, {"status": {"token": "a-token"}}
 
 if name == "etcd":
     port, pair = flags["listen-client-urls"].rpartition(":")[2], ("cert-file", "key-file")
@@ -67,12 +66,13 @@ else:
 context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 context.load_cert_chain(*(flags[part] for part in pair))
 
-class Server(http.server.ThreadingHTTPServer):
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+
     def handle_error(self, *_):
         pass  # a client that is gone: it resets what it closes
 
 server = Server(("127.0.0.1", int(port)), Answers)
-server.daemon_threads = True
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()
 """

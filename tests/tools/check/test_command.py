@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -27,6 +28,11 @@ AWAY = httpx.ConnectError("connection refused")
 
 def definitions(*, describe: bool = False) -> dict[str, Any]:
     """Return the definitions as they are in a cluster, with what the API server adds."""
+    return deepcopy(rendered(describe))
+
+
+@cache
+def rendered(describe: bool) -> dict[str, Any]:
     made = {crd_name(r): render(r, packaged_document(), describe=describe) for r in RESOURCES}
     for crd in made.values():
         crd["spec"]["conversion"] = {"strategy": "None"}

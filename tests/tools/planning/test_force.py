@@ -44,7 +44,7 @@ def written(server: Server, manager: str, way: str, manifest: Object) -> None:
 def test_what_is_foretold_is_what_then_happens(kind: str, force: bool):
     group_version, drawn = KINDS[kind]
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(st.lists(st.tuples(OTHERS, WAYS, drawn), max_size=4), drawn)
     def holds(history: Any, wanted: Object) -> None:
         server = Server((*BUILTIN, custom(WIDGET)))

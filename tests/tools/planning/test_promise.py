@@ -20,7 +20,7 @@ from support.operator.promise import COMMON, RARER, Drawn, Trial, drawn, must_eq
 from support.server.connected import connected
 from tools.planning.asked import asked
 
-MOST_ROUNDS = 5
+MOST_ROUNDS = 10
 """The most rounds of examples until everything that is to be met has been, by chance."""
 CUSTOM = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
 
@@ -29,7 +29,7 @@ CUSTOM = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
 def test_what_is_planned_is_what_then_happens(subject: Subject):
     met: set[str] = set()
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(drawn(subject))
     def holds(found: Drawn) -> None:
         server = Server((*BUILTIN, *CUSTOM))
