@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 import pytest
-import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Stale
@@ -84,34 +83,6 @@ class TestStatus:
         assert (FIELD_MANAGER, "Apply", "status") in others(after)
         assert not any(one[0] == "manager" for one in others(after))
         assert garden.held("routeTo", after) == {"user", FIELD_MANAGER}
-
-
-class TestClientSide:
-    def test_what_kubectl_applied_is_adopted_and_its_annotation_stays(
-        self, garden, typed, sandbox, tmp_path
-    ):
-        """Fact: kubectl books what it applied to a manager and an annotation of its own."""
-        import subprocess
-
-        file = tmp_path / "d.yaml"
-        pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [garden.container()]}}
-        meta = {**garden.target["metadata"], "ownerReferences": [garden.reference]}
-        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod, "replicas": 2}
-        file.write_text(yaml.safe_dump({**garden.target, "metadata": meta, "spec": spec}))
-        command = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig)]
-        subprocess.run([*command, "apply", "-f", str(file)], check=True, capture_output=True)
-        garden.declare()
-        before = garden.live()
-
-        told = typed("adopt", CHILD, "--from", "kubectl-client-side-apply", "--yes")
-
-        assert told.code == 0, told.err
-        assert body(garden.live()) == body(before)
-        assert garden.held("image") == {FIELD_MANAGER}
-        last = "kubectl.kubernetes.io/last-applied-configuration"
-        assert garden.held(last) == set()
-        assert last in garden.live()["metadata"]["annotations"]
-        assert "kubectl apply --server-side" in told.out
 
 
 class TestFields:

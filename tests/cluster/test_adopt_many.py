@@ -184,22 +184,6 @@ class TestMigrations:
         assert [one["fate"] for one in again.json["objects"]] == ["nothing"] * 3
         assert "hunter" not in told.out + shown.out
 
-    def test_what_was_there_before_managed_fields_is_adopted(self, api, release, typed):
-        """Fact: an object can stand in the server without any managed fields."""
-        deployment = release[0]
-        live = api.create(deployment, "old").must()
-        cleared = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
-        api.merge(live, cleared, "x", kind="json").must()
-        assert holders(api, deployment) == []
-        words = ("adopt", "deploy/web", "--from", "before-first-apply", "--to", "helm", "--yes")
-
-        told = typed(*words)
-
-        assert told.code == 0, told.err
-        assert holders(api, deployment) == [("helm", "Apply")]
-        assert "before-first-apply is everybody who wrote before the first apply" in told.out
-        api.apply(changed(release)[0], "helm").must()
-
     @pytest.mark.parametrize("recorded", [True, False])
     def test_kubectl_gets_fields_and_client_side_apply_goes_on(
         self, api, release, typed, sandbox, tmp_path, recorded

@@ -267,16 +267,6 @@ class Missing:
 
 
 ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
-LIMITS = [{"type": "Pod", "max": {"memory": "1Mi"}}]
-ON_ONE_NODE = {"kubernetes.io/hostname": "node-0"}
-AT_A_PORT = {"name": "blue", "image": "i", "ports": [{"containerPort": 8081, "hostPort": 8081}]}
-HUGE = {"name": "blue", "image": "i", "resources": {"requests": {"memory": "1Pi"}}}
-CLAIMED = {"name": "data", "persistentVolumeClaim": {"claimName": "none-such"}}
-CLAIM = {
-    "accessModes": ["ReadWriteOnce"],
-    "resources": {"requests": {"storage": "1Gi"}},
-    "storageClassName": "",
-}
 
 
 def one(kind: str, name: str, **parts: Any) -> tuple[Object]:
@@ -284,32 +274,16 @@ def one(kind: str, name: str, **parts: Any) -> tuple[Object]:
 
 
 NONE = one("ResourceQuota", "none", spec={"hard": {"pods": "0"}})
-CPU = one("ResourceQuota", "cpu", spec={"hard": {"requests.cpu": "1"}})
 RESTRICTED = ({"kind": "Namespace", "metadata": {"labels": ENFORCED}},)
-SMALL = one("LimitRange", "small", spec={"limits": LIMITS})
-ON_IT = {"nodeSelector": ON_ONE_NODE, "containers": [AT_A_PORT]}
-UNBOUND = one("PersistentVolumeClaim", "none-such", spec=CLAIM)
 MISSING = [
     Missing("a quota", "exceeded quota: none, requested: pods=1", objects=NONE),
     Missing("PodSecurity", "seccompProfile.type", objects=RESTRICTED),
-    Missing("a LimitRange", "maximum memory usage per Pod is 1Mi", objects=SMALL),
-    Missing("a PriorityClass", "PriorityClass", {"priorityClassName": "none-such"}),
-    Missing("a ServiceAccount", "none-such", {"serviceAccountName": "none-such"}),
-    Missing("a RuntimeClass", 'RuntimeClass "none-such" not found',
-            {"runtimeClassName": "none-such"}),
-    Missing("a quota that asks for what no container says",
-            "must specify requests.cpu for: blue", objects=CPU),
     Missing("a node selector", "nodes are available: ", {"nodeSelector": {"no": "node"}}),
-    Missing("memory", "Insufficient memory", {"containers": [HUGE]}),
-    Missing("a port of the node", "free ports for the requested pod ports", ON_IT,
-            one("Pod", "first", spec=ON_IT)),
-    Missing("a claim", 'persistentvolumeclaim "none-such" not found', {"volumes": [CLAIMED]}),
-    Missing("a claim without a volume", "unbound immediate PersistentVolumeClaims",
-            {"volumes": [CLAIMED]}, UNBOUND),
     Missing("a readiness gate", "ReadinessGatesNotReady",
             {"readinessGates": [{"conditionType": "a.b/c"}]}),
     Missing("a scheduling gate", "gates", {"schedulingGates": [{"name": "a.b/c"}]}),
 ]  # fmt: skip
+"""Of those that refuse pods, of the scheduler, and of each condition of a pod."""
 
 
 class TestServing:

@@ -80,7 +80,7 @@ class TestClaims:
         eventually(lambda: not claimed().ok)
         must_refuse(claimed(), "other (Apply)")
 
-    @pytest.mark.parametrize("taking", TAKINGS, ids=lambda taking: taking.name)
+    @pytest.mark.parametrize("taking", [TAKINGS[0], TAKINGS[-2]], ids=lambda taking: taking.name)
     def test_it_is_an_apply(self, us: Api, admin: Api, open_namespace: str, taking: Taking):
         """Fact: the server tells a policy how a claim was written."""
         before = admin.apply(settings(open_namespace, ours="1", theirs="1"), "other").must()

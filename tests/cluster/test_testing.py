@@ -117,11 +117,6 @@ class TestAProcess:
         own.kill()
         assert not own.running
 
-    def test_that_ends_too_early_is_told_with_its_last_words(self, operator_process):
-        """Fact: a real process ends beside a real server."""
-        with pytest.raises(AssertionError, match=r"(?s)it ended with exit code 3.*no such cluster"):
-            operator_process(["sh", "-c", "echo no such cluster; exit 3"], until="ready")
-
 
 class TestSomebodyElse:
     def test_applies_edits_scales_removes_and_deletes(self, kube, namespace, somebody_else):
