@@ -21,7 +21,7 @@ from hedgerow.settings import default, flags
 from hedgerow.version import version
 from hedgerow_schemas.crd import render
 from hedgerow_schemas.editor import editor_schema, needed_types
-from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH, excerpt
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import CustomResource, Object

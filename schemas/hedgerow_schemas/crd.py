@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow_schemas.base import ApiResource, CustomResource, Object
-from hedgerow_schemas.openapi import Schema, Upstream
-from hedgerow_schemas.structural import structural, without_editor
+from hedgerow_schemas.kubernetes_types import Schema, Upstream
+from hedgerow_schemas.openapi import structural_schema, without_editor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def _subresources(resource: type[CustomResource]) -> Object:
 
 
 def _root(resource: type[CustomResource], upstream: Upstream) -> Schema:
-    schema = without_editor(structural(resource, upstream.inline))
+    schema = without_editor(structural_schema(resource, upstream.inline))
     identity = {
         "apiVersion": {"type": "string", "description": "The API version of the object."},
         "kind": {"type": "string", "description": f"Always {resource.api.kind}."},

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow_schemas.definition import EDITOR
-from hedgerow_schemas.openapi import Schema, Upstream
-from hedgerow_schemas.structural import structural, upstream_types
+from hedgerow_schemas.kubernetes_types import Schema, Upstream
+from hedgerow_schemas.openapi import structural_schema, upstream_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ def editor_schema(resource: type[CustomResource], document: Mapping[str, Any]) -
     `document` is the OpenAPI document that Kubernetes's own types are taken from.
     """
     api = resource.api
-    body = _plain(structural(resource, _refer))
+    body = _plain(structural_schema(resource, _refer))
     body["properties"] |= {
         "apiVersion": {"const": api.group_version},
         "kind": {"const": api.kind},

@@ -1,38 +1,21 @@
-"""OpenAPI: Kubernetes's own types out of the API server's document, as structural schemas.
+"""OpenAPI: a pydantic model as the structural schema that a CustomResourceDefinition takes.
 
-The document is that of `/openapi/v3/apis/batch/v1`; it is handed in, never fetched here. What a
-structural schema may hold: "Specifying a structural schema" in the documentation of custom
-resources.
+A model may say more than a structural schema can; what cannot be said is refused with
+`SchemaError` instead of being left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
-Schema = dict[str, Any]
-Refer = Callable[[str, frozenset[str]], Schema]
-"""Returns the schema for a named type; the set has its keys if it is an item of a list-map."""
+from hedgerow_schemas.definition import EDITOR, UPSTREAM
+from hedgerow_schemas.kubernetes_types import Schema, SchemaError
 
-DOCUMENT_PATH = "/openapi/v3/apis/batch/v1"
-"""Where an API server publishes the document with PodSpec."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-
-_NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_SPECIAL: Mapping[str, Schema] = {
-    QUANTITY: {
-        "x-kubernetes-int-or-string": True,
-        "pattern": rf"^[+-]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][+-]?{_NUMBER})?$",
-    },
-    INT_OR_STRING: {"x-kubernetes-int-or-string": True},
-}
-_ZERO_AS_NULL: frozenset[str] = frozenset({"io.k8s.apimachinery.pkg.apis.meta.v1.Time"})
-"""Types of which Go writes the zero value as null, though the OpenAPI document does not say so.
-
-So everything that is written in Go prints `creationTimestamp: null` in the metadata of a template.
-"""
+    from pydantic import BaseModel
 
 _KEPT = frozenset(
     {
@@ -40,164 +23,136 @@ _KEPT = frozenset(
         "format",
         "enum",
         "required",
+        "description",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "x-kubernetes-int-or-string",
         "x-kubernetes-list-type",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+        "default",
+        EDITOR,
     }
 )
-_CONTENTS = frozenset({"properties", "additionalProperties"})
-_DROPPED = frozenset(
-    {
-        "x-kubernetes-group-version-kind",
-        "x-kubernetes-patch-merge-key",
-        "x-kubernetes-patch-strategy",
-        "x-kubernetes-unions",
-    }
-)
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_SCALAR: Final = (bool, int, float, str)
+_PRESERVED: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 
 
-class SchemaError(ValueError):
-    """A schema cannot be expressed as a structural schema, or refers to a missing type."""
+def structural_schema(model: type[BaseModel], upstream: Callable[[str], Schema]) -> Schema:
+    """Return a model's schema, every `$ref` written out; `upstream` gives Kubernetes's own types.
+
+    Descriptions are the models' docstrings and `Field(description=…)`. JSON Schema that is meant
+    for editors alone stays in place: `without_editor` takes it out.
+    """
+    document = model.model_json_schema(by_alias=True, mode="validation")
+    return _Translation(document.pop("$defs", {}), upstream).node(document)
 
 
-class Upstream:
-    """The types of one OpenAPI document, with or without their descriptions."""
+def upstream_types(model: type[BaseModel]) -> frozenset[str]:
+    """Name the types of Kubernetes that stand in a model's schema."""
+    names: set[str] = set()
 
-    def __init__(self, document: Mapping[str, Any], *, describe: bool) -> None:
-        self._types: Mapping[str, Schema] = document["components"]["schemas"]
-        self._describe = describe
+    def note(name: str) -> Schema:
+        names.add(name)
+        return {}
 
-    def inline(self, name: str) -> Schema:
-        """Return a type with every type that it refers to written out in place.
+    structural_schema(model, note)
+    return frozenset(names)
 
-        Raises SchemaError if a type refers to itself: a structural schema is finite.
+
+def without_editor(node: Any) -> Any:
+    """Return a schema without what only editors read."""
+    if isinstance(node, dict):
+        return {k: without_editor(v) for k, v in node.items() if k != EDITOR}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(node, list):
+        return [without_editor(v) for v in node]  # pyright: ignore[reportUnknownVariableType]
+    return node
+
+
+class _Translation:
+    """One model's schema on its way; holds the definitions that its `$ref`s point into."""
+
+    def __init__(self, definitions: Schema, upstream: Callable[[str], Schema]) -> None:
+        self._definitions = definitions
+        self._upstream = upstream
+
+    def node(self, node: Schema, path: str = "") -> Schema:
+        """Return the structural form of one node, which is at `path` of the resource.
+
+        What stands beside a reference has the last word, a field's description foremost.
         """
-        return self._inline(name, frozenset(), ())
-
-    def _inline(self, name: str, keys: frozenset[str], outer: tuple[str, ...]) -> Schema:
-        if name in outer:
-            raise SchemaError(f"{name} refers to itself through {' -> '.join(outer)}")
-
-        def refer(inner: str, inner_keys: frozenset[str]) -> Schema:
-            return self._inline(inner, inner_keys, (*outer, name))
-
-        return self._named(name, refer, keys)
-
-    def definitions(self, names: Iterable[str], refer: Refer) -> dict[str, Schema]:
-        """Return the named types and all that they refer to, each once, by full name."""
-        wanted = sorted(closure(self._types, names))
-        return {name: self._named(name, refer, frozenset()) for name in wanted}
-
-    def _named(self, name: str, refer: Refer, keys: frozenset[str]) -> Schema:
-        node = _type(self._types, name)
-        schema = dict(_SPECIAL[name]) if name in _SPECIAL else self._node(node, refer, keys)
-        if name in _ZERO_AS_NULL:
-            schema["nullable"] = True
-        return self._described(node, schema)
-
-    def _described(self, node: Schema, schema: Schema) -> Schema:
-        """Describe a schema in the node's own words, which know more than those of its type."""
-        if not self._describe or "description" not in node:
-            return schema
-        words = {"description": node["description"]}
-        return words | schema | words
-
-    def _node(self, node: Schema, refer: Refer, keys: frozenset[str]) -> Schema:
-        target = _target(node)
-        if target:
-            return self._described(node, refer(target, keys))
-        schema = self._described(node, {})
+        own: Schema = {}
+        referred: Schema = {}
         for word, value in node.items():
-            schema |= self._word(node, word, value, refer, keys)
-        if node.get("type") == "object" and not _CONTENTS & set(node):
-            # It is JSON of any kind, or may get fields in a later version.
-            schema["x-kubernetes-preserve-unknown-fields"] = True
-        return schema
+            if word in {"$ref", "anyOf", UPSTREAM}:
+                referred |= self._referred(word, value, path)
+            else:
+                own |= self._word(word, value, path)
+        merged = referred | own
+        if "default" in merged and not isinstance(merged["default"], _SCALAR):
+            merged |= _described(merged, _lean(merged.pop("default")))
+        described = {"description": merged["description"]} if "description" in merged else {}
+        return described | merged
 
-    def _word(
-        self, node: Schema, word: str, value: Any, refer: Refer, keys: frozenset[str]
-    ) -> Schema:
+    def _word(self, word: str, value: Any, path: str) -> Schema:
+        if word == "title" or (word == "default" and value == ""):
+            return {}
         if word in _KEPT:
             return {word: value}
-        if word in _DROPPED or word in {"description", "default"}:
-            return {}
-        if word == "items":
-            item_keys = frozenset(node.get("x-kubernetes-list-map-keys", ()))
-            return {word: self._node(value, refer, item_keys)}
-        if word == "additionalProperties":
-            return {word: self._node(value, refer, frozenset())}
+        if word == "const":
+            return {"enum": [value]}
         if word == "properties":
-            return {word: self._properties(node, refer, keys)}
-        raise SchemaError(f"{word}: {value!r} has no place in a structural schema")
+            return {word: {name: self.node(v, f"{path}.{name}") for name, v in value.items()}}
+        if word == "additionalProperties" and value is True:
+            return _PRESERVED
+        if word in {"additionalProperties", "items"} and isinstance(value, dict):
+            return {word: self.node(value, f"{path}[*]")}  # pyright: ignore[reportUnknownArgumentType]
+        raise SchemaError(f"{path}: {word} {value!r} has no place in a structural schema")
 
-    def _properties(self, node: Schema, refer: Refer, keys: frozenset[str]) -> Schema:
-        optional_keys = keys - set(node.get("required", ()))
-        properties: Schema = {}
-        for name, value in node["properties"].items():
-            properties[name] = self._node(value, refer, frozenset())
-            # A default would change what the user wrote, and a Go zero value on a required
-            # field would hide that it is missing. Only a key that may be left out needs one.
-            if name in optional_keys:
-                properties[name]["default"] = value["default"]
-        return properties
+    def _referred(self, word: str, value: Any, path: str) -> Schema:
+        if word == "$ref":
+            return self.node(self._definitions[value.rpartition("/")[2]], path)
+        if word == UPSTREAM:
+            return self._upstream(value)
+        # What is optional is left out, never null: the alternative to null is the schema.
+        real = [schema for schema in value if schema != {"type": "null"}]
+        if sorted(real, key=str) == _INT_OR_STRING:
+            return {"x-kubernetes-int-or-string": True}
+        if len(real) != 1:
+            types = " or ".join(str(one.get("type") or one.get("$ref")) for one in real)
+            raise SchemaError(f"{path}: a choice of {types} has no place in a structural schema")
+        return self.node(real[0], path)
 
 
-def excerpt(document: Mapping[str, Any], names: Iterable[str]) -> Schema:
-    """Return a document of the named types and what they refer to, without any description."""
-    types = document["components"]["schemas"]
-    schemas = {name: _bare(types[name]) for name in sorted(closure(types, names))}
-    return {"info": document["info"], "components": {"schemas": schemas}}
+def _described(schema: Schema, default: Any) -> Schema:
+    """Return the description of a field with a default that no server may set.
 
-
-def closure(types: Mapping[str, Schema], names: Iterable[str]) -> frozenset[str]:
-    """Return the names and every name reachable from them.
-
-    Raises SchemaError when one of them is not among the types.
+    A list or map that the server sets belongs to no field manager: its items would stay beside what
+    somebody applies later. So the model alone fills it in, and the description says so.
     """
-    found: set[str] = set()
-    ahead = list(names)
-    while ahead:
-        name = ahead.pop()
-        if name not in found:
-            found.add(name)
-            ahead += _references(_type(types, name))
-    return frozenset(found)
+    if default in (None, [], {}) or default == _implied(schema):
+        return {}
+    told = f"Defaults to {json.dumps(default, separators=(',', ':'))}."
+    return {"description": " ".join(filter(None, (schema.get("description"), told)))}
 
 
-def _type(types: Mapping[str, Schema], name: str) -> Schema:
-    if name not in types:
-        raise SchemaError(f"the OpenAPI document has no {name}")
-    return types[name]
+def _implied(schema: Schema) -> Schema:
+    """Return what a model has whose fields all have their defaults."""
+    fields: Schema = schema.get("properties", {})
+    return _lean({name: field.get("default", _implied(field)) for name, field in fields.items()})
 
 
-def _target(node: Schema) -> str:
-    """Name the type that a node stands for: `$ref`, or an `allOf` of nothing but one."""
-    alternatives = node.get("allOf", [node])
-    if len(alternatives) != 1:
-        raise SchemaError(f"allOf of {len(alternatives)} schemas has no place here")
-    return alternatives[0].get("$ref", "").rpartition("/")[2]
-
-
-def _references(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        for word, value in node.items():  # pyright: ignore[reportUnknownVariableType]
-            if word == "$ref":
-                yield str(value).rpartition("/")[2]  # pyright: ignore[reportUnknownArgumentType]
-            else:
-                yield from _references(value)
-    elif isinstance(node, list):
-        for value in node:  # pyright: ignore[reportUnknownVariableType]
-            yield from _references(value)
-
-
-def _bare(node: Any) -> Any:
-    """Return a schema without descriptions; a property that is named so stays."""
-    if isinstance(node, dict):
-        return {
-            word: _bare(value)
-            for word, value in node.items()  # pyright: ignore[reportUnknownVariableType]
-            if word != "description" or not isinstance(value, str)
-        }
-    if isinstance(node, list):
-        return [_bare(value) for value in node]  # pyright: ignore[reportUnknownVariableType]
-    return node
+def _lean(value: Any) -> Any:
+    """Return a value without what is empty in its maps."""
+    if isinstance(value, dict):
+        known = {name: _lean(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {name: each for name, each in known.items() if each not in (None, "", [], {})}  # pyright: ignore[reportUnknownVariableType]
+    return [_lean(each) for each in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]

@@ -20,7 +20,7 @@ from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
-from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH, excerpt
 from hedgerow_testing.api import Api
 from hedgerow_testing.generate import sandbox_document
 from hedgerow_testing.sandbox import cluster

@@ -10,7 +10,7 @@ from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.crd import render
 from hedgerow_schemas.definition import EDITOR
 from hedgerow_schemas.memcached import LARGEST, Memcached, MemcachedSpec, MemcachedStatus
-from hedgerow_schemas.structural import structural
+from hedgerow_schemas.openapi import structural_schema
 
 SAMPLE = Path(__file__).parents[2] / "manifests" / "samples" / "memcached.yaml"
 
@@ -105,7 +105,7 @@ class TestDefinition:
         assert shown == ["Size", "Up", "Ready", "Contested", "Age"]
 
     def test_the_name_is_one_that_a_service_may_have(self):
-        schema = structural(Memcached, lambda _: {})
+        schema = structural_schema(Memcached, lambda _: {})
         (rule,) = schema["x-kubernetes-validations"]
         limits = schema[EDITOR]["allOf"][0]["properties"]["metadata"]["properties"]["name"]
 

@@ -1,190 +1,166 @@
 from __future__ import annotations
 
-import re
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field, WithJsonSchema
 
-from hedgerow_schemas.openapi import (
-    INT_OR_STRING,
-    QUANTITY,
-    SchemaError,
-    Upstream,
-    closure,
-    excerpt,
-)
+from hedgerow_schemas.base import Model, Time
+from hedgerow_schemas.definition import EDITOR, UPSTREAM, Rule, list_map, rules
+from hedgerow_schemas.kubernetes_types import SchemaError
+from hedgerow_schemas.openapi import structural_schema, upstream_types, without_editor
 
 
-def document(**types):
-    return {"info": {"version": "1.37"}, "components": {"schemas": types}}
+class Part(Model):
+    """A part."""
+
+    size: int = Field(ge=1, le=9, json_schema_extra={"format": "int32"})
 
 
-def ref(name):
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def inline(node, **types):
-    return Upstream(document(Type=node, **types), describe=True).inline("Type")
-
-
-def obj(required=(), **properties):
-    return {"type": "object", "properties": properties} | (
-        {"required": list(required)} if required else {}
+class Whole(Model):
+    plain: Part
+    told: Part = Field(description="this part")
+    many: tuple[Part, ...] = Field(default=(), max_length=3, json_schema_extra=list_map("size"))
+    labels: dict[str, str] = Field(default_factory=dict)
+    anything: dict[str, Any] = Field(default_factory=dict)
+    since: Time | None = None
+    only: Literal["A"] = "A"
+    pods: Annotated[dict[str, Any], WithJsonSchema({UPSTREAM: "io.PodSpec"})] | None = Field(
+        default=None, description="the pods"
     )
 
 
-TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
-NAMED = obj(name={"type": "string", "default": ""})
-PORTS = obj(
-    required=["port"],
-    port={"type": "integer", "default": 0},
-    protocol={"type": "string", "default": "TCP"},
-)
-LIST_MAP = {"type": "array", "x-kubernetes-list-type": "map"}
+def upstream(name):
+    return {"type": "object", "description": "theirs", "from": name}
 
 
-class TestUpstream:
-    @pytest.mark.parametrize(
-        "node", [ref("Other"), {"allOf": [ref("Other")], "default": {}}], ids=["ref", "allOf"]
-    )
-    def test_a_reference_is_written_out(self, node):
-        assert inline(obj(a=node), Other=NAMED) == obj(a=obj(name={"type": "string"}))
+def fields(model):
+    return structural_schema(model, upstream)["properties"]
 
-    def test_references_are_followed_through_maps_and_lists(self):
-        node = obj(
-            a={"type": "array", "items": ref("Leaf")},
-            b={"type": "object", "additionalProperties": ref("Leaf")},
-        )
-        leaf = {"type": "string"}
 
-        assert inline(node, Leaf=leaf) == obj(
-            a={"type": "array", "items": leaf}, b={"type": "object", "additionalProperties": leaf}
-        )
+class TestStructural:
+    def test_a_nested_model_is_written_out_with_its_docstring(self):
+        assert fields(Whole)["plain"] == {
+            "description": "A part.",
+            "type": "object",
+            "required": ["size"],
+            "properties": {
+                "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 9}
+            },
+        }
 
-    def test_a_description_beside_a_reference_wins_over_that_of_the_type(self):
-        node = obj(a={"allOf": [ref("Leaf")], "description": "this one"}, b=ref("Leaf"))
-        described = inline(node, Leaf={"type": "string", "description": "any"})
+    def test_the_description_of_a_field_wins_over_the_docstring(self):
+        assert fields(Whole)["told"]["description"] == "this part"
 
-        assert described["properties"]["a"]["description"] == "this one"
-        assert described["properties"]["b"]["description"] == "any"
+    def test_a_list_keeps_its_type_its_keys_and_its_limits(self):
+        many = fields(Whole)["many"]
 
-    def test_descriptions_are_left_out_unless_asked_for(self):
-        node = obj(a={"type": "string", "description": "a"}) | {"description": "whole"}
-        plain = Upstream(document(Type=node), describe=False).inline("Type")
+        assert many | {"items": None} == {
+            "type": "array",
+            "maxItems": 3,
+            "items": None,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["size"],
+        }
 
-        assert plain == obj(a={"type": "string"})
+    def test_a_map_of_text_stays_one_and_a_map_of_anything_is_preserved(self):
+        assert fields(Whole)["labels"]["additionalProperties"] == {"type": "string"}
+        assert fields(Whole)["anything"] == {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
 
-    def test_a_field_named_description_is_a_field(self):
-        node = obj(description={"type": "string", "description": "what it is"})
+    def test_what_is_optional_is_never_null(self):
+        assert fields(Whole)["since"] == {"type": "string", "format": "date-time"}
 
-        assert Upstream(document(Type=node), describe=False).inline("Type") == obj(
-            description={"type": "string"}
-        )
+    def test_a_single_choice_is_an_enum(self):
+        assert fields(Whole)["only"]["enum"] == ["A"]
 
-    def test_quantities_and_ports_take_numbers_and_text(self):
-        node = obj(q=ref(QUANTITY), i=ref(INT_OR_STRING), f=ref("Fields"))
-        one_of = {"oneOf": [{"type": "string"}, {"type": "number"}]}
-        types = {QUANTITY: one_of, INT_OR_STRING: one_of, "Fields": {"type": "object"}}
-        fields = inline(node, **types)["properties"]
+    def test_a_type_of_kubernetes_is_asked_for_and_keeps_our_description(self):
+        assert fields(Whole)["pods"] == {
+            "description": "the pods",
+            "type": "object",
+            "from": "io.PodSpec",
+        }
 
-        assert fields["q"]["x-kubernetes-int-or-string"] is True
-        assert fields["i"] == {"x-kubernetes-int-or-string": True}
-        assert fields["f"]["x-kubernetes-preserve-unknown-fields"] is True
+    def test_the_types_of_kubernetes_are_known_by_name(self):
+        assert upstream_types(Whole) == {"io.PodSpec"}
 
-    def test_a_time_may_be_null_as_go_writes_one_that_is_not_set(self):
-        time = {"type": "string", "format": "date-time"}
-        found = inline(obj(at=ref(TIME), of=ref("Other")), **{TIME: time, "Other": time})
-
-        assert found == obj(at=time | {"nullable": True}, of=time)
+    def test_required_is_what_has_no_default(self):
+        assert structural_schema(Whole, upstream)["required"] == ["plain", "told"]
 
     @pytest.mark.parametrize(
-        "text", ["1", "0.5", ".5", "1.", "-1", "+2", "100m", "1Gi", "1e3", "1E", "2E-1", "5n"]
+        ("annotation", "default", "rendered"),
+        [
+            (str, "TCP", "TCP"),
+            (int, 0, 0),
+            (bool, False, False),
+            (str, "", None),
+            (tuple[int, ...], (1,), None),
+            (dict[str, str], {"a": "b"}, None),
+            (Part, Part(size=1), None),
+            (int | None, None, None),
+        ],
     )
-    def test_a_quantity_of_kubernetes_is_accepted(self, text):
-        assert re.search(_quantity_pattern(), text)
+    def test_only_a_scalar_that_says_something_is_the_servers_default(
+        self, annotation, default, rendered
+    ):
+        model = type("One", (Model,), {"__annotations__": {"a": annotation}, "a": default})
 
-    @pytest.mark.parametrize("text", ["", "1Gb", "one", "1 Gi", "Gi", "1e", "1.2.3", "0x10", "1gi"])
-    def test_anything_else_is_no_quantity(self, text):
-        assert not re.search(_quantity_pattern(), text)
+        assert fields(model)["a"].get("default") == rendered
 
-    def test_a_default_is_dropped_since_it_would_change_what_the_user_wrote(self):
-        node = obj(mode={"type": "string", "default": "ReadWrite"})
+    @pytest.mark.parametrize(
+        ("annotation", "default", "told"),
+        [
+            (tuple[int, ...], (1,), "Defaults to [1]."),
+            (dict[str, str], {"a": "b"}, 'Defaults to {"a":"b"}.'),
+            (Part, Part(size=7), 'Defaults to {"size":7}.'),
+            (tuple[int, ...], (), None),
+            (int | None, None, None),
+        ],
+    )
+    def test_any_other_is_in_the_description(self, annotation, default, told):
+        model = type("One", (Model,), {"__annotations__": {"a": annotation}, "a": default})
+        described = fields(model)["a"].get("description", "")
 
-        assert inline(node) == obj(mode={"type": "string"})
+        assert described.endswith(told) if told else "Defaults" not in described
 
-    def test_the_keys_of_a_list_map_keep_the_default_that_lets_them_be_left_out(self):
-        node = LIST_MAP | {"x-kubernetes-list-map-keys": ["port", "protocol"], "items": ref("Port")}
-        item = inline(obj(ports=node), Port=PORTS)["properties"]["ports"]["items"]
+    def test_that_of_a_model_is_not_where_its_fields_say_it(self):
+        inner = type("Inner", (Model,), {"__annotations__": {"b": int}, "b": 3})
+        model = type("One", (Model,), {"__annotations__": {"a": inner}, "a": inner()})
 
-        assert item["properties"] == {
-            "port": {"type": "integer"},
-            "protocol": {"type": "string", "default": "TCP"},
-        }
+        assert "Defaults" not in fields(model)["a"].get("description", "")
+        assert fields(model)["a"]["properties"]["b"]["default"] == 3
 
-    def test_the_same_type_elsewhere_keeps_no_default(self):
-        listed = LIST_MAP | {"x-kubernetes-list-map-keys": ["name"], "items": ref("Named")}
-        fields = inline(obj(one=ref("Named"), many=listed), Named=NAMED)["properties"]
+    def test_a_number_or_a_text_is_int_or_string(self):
+        model = type("One", (Model,), {"__annotations__": {"a": int | str}, "a": 80})
 
-        assert fields["one"]["properties"]["name"] == {"type": "string"}
-        assert fields["many"]["items"]["properties"]["name"] == {"type": "string", "default": ""}
+        assert fields(model)["a"] == {"x-kubernetes-int-or-string": True, "default": 80}
 
-    def test_what_only_openapi_knows_is_dropped(self):
-        node = obj() | {
-            "x-kubernetes-unions": [],
-            "x-kubernetes-patch-strategy": "merge",
-            "x-kubernetes-patch-merge-key": "name",
-            "x-kubernetes-group-version-kind": [],
-        }
+    @pytest.mark.parametrize(
+        ("annotation", "said"),
+        [
+            (int | bool, r"\.a: a choice of integer or boolean"),
+            (dict[str, int | Part], r"\.a\[\*\]: a choice of integer or #"),
+            (tuple[int, str], "prefixItems"),
+            (Annotated[int, Field(gt=0)], "exclusiveMinimum"),
+        ],
+    )
+    def test_what_cannot_be_said_is_refused(self, annotation, said):
+        model = type("One", (Model,), {"__annotations__": {"a": annotation}})
 
-        assert inline(node) == obj()
+        with pytest.raises(SchemaError, match=said):
+            fields(model)
 
-    def test_what_has_no_place_in_a_structural_schema_is_refused(self):
-        with pytest.raises(SchemaError, match=r"not: .* has no place"):
-            inline({"type": "string", "not": {"enum": ["x"]}})
+    def test_rules_stand_where_they_are_declared_and_editors_words_can_be_taken_out(self):
+        extra = rules(Rule("self > 0", "positive", editor={"minimum": 1}))
+        annotation = Annotated[int, Field(json_schema_extra=extra)]
+        model = type("One", (Model,), {"__annotations__": {"a": annotation}})
 
-    def test_a_combination_is_refused(self):
-        with pytest.raises(SchemaError, match="allOf of 2"):
-            inline({"allOf": [ref("A"), ref("B")]})
-
-    def test_a_type_that_refers_to_itself_is_refused(self):
-        with pytest.raises(SchemaError, match="Type refers to itself through Type -> Other"):
-            inline(obj(a=ref("Other")), Other=obj(b=ref("Type")))
-
-    def test_a_type_that_is_not_there_is_refused(self):
-        with pytest.raises(SchemaError, match="no Other"):
-            inline(obj(a=ref("Other")))
-
-    def test_definitions_hold_each_type_once_and_refer_to_it(self):
-        upstream = Upstream(
-            document(A=obj(b=ref("B"), c=ref("B")), B=NAMED, C=NAMED), describe=True
-        )
-
-        assert upstream.definitions(["A"], lambda name, _keys: {"$ref": name}) == {
-            "A": obj(b={"$ref": "B"}, c={"$ref": "B"}),
-            "B": obj(name={"type": "string"}),
-        }
-
-
-class TestExcerpt:
-    def test_an_excerpt_holds_the_named_types_and_all_they_need(self):
-        whole = document(A=obj(b=ref("B")), B=NAMED, C=NAMED)
-
-        assert set(excerpt(whole, ["A"])["components"]["schemas"]) == {"A", "B"}
-
-    def test_an_excerpt_carries_no_descriptions(self):
-        node = obj(description={"type": "string", "description": "gone"}) | {"description": "gone"}
-
-        assert excerpt(document(A=node), ["A"])["components"]["schemas"]["A"] == obj(
-            description={"type": "string"}
-        )
-
-    def test_an_excerpt_of_an_excerpt_is_the_same(self):
-        once = excerpt(document(B=NAMED, A=obj(b=[ref("B")])), ["A"])
-
-        assert excerpt(once, ["A"]) == once
-
-    def test_types_that_need_each_other_are_found_once(self):
-        assert closure({"A": obj(b=ref("B")), "B": obj(a=ref("A"))}, ["A"]) == {"A", "B"}
-
-
-def _quantity_pattern():
-    return inline(obj(q=ref(QUANTITY)), **{QUANTITY: {}})["properties"]["q"]["pattern"]
+        assert EDITOR in fields(model)["a"]
+        assert without_editor([fields(model)["a"]]) == [
+            {
+                "type": "integer",
+                "x-kubernetes-validations": [Rule("self > 0", "positive").wire()],
+            }
+        ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.registry import ours
 from hedgerow_schemas.crd import crd_name
-from hedgerow_schemas.structural import structural, without_editor
+from hedgerow_schemas.openapi import structural_schema, without_editor
 from website.markdown import code, definitions, prose
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pages() -> dict[str, str]:
 
 def _page(resource: type[CustomResource]) -> str:
     api, definition = resource.api, resource.definition
-    schema = without_editor(structural(resource, lambda name: {_UPSTREAM: name}))
+    schema = without_editor(structural_schema(resource, lambda name: {_UPSTREAM: name}))
     facts = [
         ("API version", code(api.group_version)),
         ("Definition", code(crd_name(resource))),

@@ -26,8 +26,8 @@ from hedgerow.settings import Settings
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH
 from hedgerow_schemas.memcached import Memcached
-from hedgerow_schemas.openapi import DOCUMENT_PATH
 from hedgerow_testing.memory.kind import ServedKind
 from hedgerow_testing.memory.kinds import custom_resource
 from hedgerow_testing.memory.schema import Atomic

@@ -15,7 +15,7 @@ from hedgerow.controllers.scaler.windows import ASKED
 from hedgerow.kube import wire
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
-from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH
 from support.objects.foreign import POISON
 from support.server.apiserver import DONE, Act, ApiServer, Exchange, Reply
 from support.server.streams import Opening, line

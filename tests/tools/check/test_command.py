@@ -14,7 +14,7 @@ from hedgerow.kube import kubeconfig
 from hedgerow.kube.kubeconfig import ClusterAccess
 from hedgerow.process.leaderelection.record import LEASES
 from hedgerow_schemas.crd import CRD, crd_name, render
-from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH
 from hedgerow_testing.virtual import EPOCH
 from hedgerow_tools.check import state
 from support.operator.registered import RESOURCES

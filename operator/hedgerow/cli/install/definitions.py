@@ -23,7 +23,7 @@ from hedgerow.objects import PROGRAM, Installation
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
-from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
+from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
