@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,20 +12,19 @@ from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import entries
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
-from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves, restoration
+from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves
 from hedgerow_tools.moving import report
 from hedgerow_tools.moving.transfers import MoveRefused
-from hedgerow_tools.moving.undo_file import AdoptedObject
 from hedgerow_tools.moving.writing import ObjectOutcome, applied, tried
 from hedgerow_tools.objects.selection import UnknownObject
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Relabelling, Takeover
-    from hedgerow_tools.moving.undo_file import UndoFile
+    from hedgerow_tools.moving.undo import UndoFile
     from hedgerow_tools.moving.writing import ObjectFate
 
 
@@ -127,7 +125,7 @@ class Task:
         """Relabel an object's entries, and return it; raises MoveRefused if others are stored."""
         record = None if self.dry_run else self.record
         if record:
-            await record.add(_recorded(ref, live, change.before, change.after))
+            await record.add(ref, live, change.before, change.after)
         after = await self.cluster.replace_managed_fields(
             ref.api,
             live,
@@ -140,39 +138,10 @@ class Task:
         if stored is None:
             return after
         if record:
-            await record.add(_recorded(ref, live, change.before, stored))
+            await record.add(ref, live, change.before, stored)
         has = "would have" if self.dry_run else "has"
         holders = (holder for holder, *_ in entries({"metadata": {"managedFields": stored}}))
         told = ", ".join(map(report.holder_words, holders)) or report.NOBODY
         raise MoveRefused(
             f"the server stores other managed fields than it was sent: it {has} {told}"
         )
-
-
-def _recorded(
-    ref: ObjectRef, live: Object, before: Iterable[Object], after: Iterable[Object]
-) -> AdoptedObject:
-    uid: str = metadata(live)["uid"]
-    return AdoptedObject(ref.api, ref.namespace, ref.name, uid, list(before), list(after))
-
-
-async def undo(task: Task, records: Sequence[AdoptedObject]) -> ObjectOutcome:
-    """Return what became of an object whose records, the oldest first, are undone.
-
-    One record that fits is enough: the others may never have been carried out.
-    """
-    outcomes: list[ObjectOutcome] = []
-    for record in reversed(records):
-        ref = ObjectRef(record.api, record.namespace, record.name)
-        outcomes.append(await task.carry_out(partial(_restored, record), ref))
-    order: tuple[ObjectFate, ...] = ("changed", "nothing", "absent", "failed")
-    return min(outcomes, key=lambda outcome: order.index(outcome.fate))
-
-
-async def _restored(record: AdoptedObject, _: ObjectRef, live: Object) -> PlannedChange:
-    if metadata(live)["uid"] != record.uid:
-        raise MoveRefused("it was deleted and created again since: the new one stays as it is")
-    try:
-        return PlannedChange(restoration(live, record.before, record.after))
-    except (AttributeError, TypeError):  # anybody may have edited the file
-        raise MoveRefused("its record is no list of managed fields entries") from None

@@ -19,9 +19,9 @@ from hedgerow.kube.discovery import served as discovered
 from hedgerow.texts import numbered, printable
 from hedgerow_tools import interrupts
 from hedgerow_tools.fields.relabelling import HolderName
-from hedgerow_tools.moving import bulk, report, undo_file
+from hedgerow_tools.moving import report
 from hedgerow_tools.moving.bulk import Task
-from hedgerow_tools.moving.undo_file import UndoFile
+from hedgerow_tools.moving.undo import UndoFile, read_undo_file, undo_object
 from hedgerow_tools.moving.writing import for_each
 from hedgerow_tools.objects.listing import say_unread
 from hedgerow_tools.objects.selection import ChosenObjects, found
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Takeover
     from hedgerow_tools.moving.bulk import Plan
-    from hedgerow_tools.moving.undo_file import AdoptedObject
+    from hedgerow_tools.moving.undo import AdoptedObject
     from hedgerow_tools.moving.writing import ObjectOutcome
 
 Action = Literal["adopt", "release", "repair", "undo"]
@@ -130,7 +130,7 @@ def carry_out(order: MoveOrder, kubeconfig: str | None, context: str | None) -> 
     """Show what would be done, or do it; raises Exit, BadParameter, CommandError and KubeError."""
 
     async def work() -> None:
-        records = undo_file.read(order.undone) if order.undone else []
+        records = read_undo_file(order.undone) if order.undone else []
         async with connected(kubeconfig, context) as cluster:
             if code := await _show(order, await _begun(cluster, order, records)):
                 raise typer.Exit(code)
@@ -156,7 +156,7 @@ async def _begun(cluster: Cluster, order: MoveOrder, records: Sequence[AdoptedOb
         by_object: dict[str, list[AdoptedObject]] = {}
         for one in records:
             by_object.setdefault(one.uid, []).append(one)
-        undone = partial(bulk.undo, task(restoring=True, whole=len(by_object) == 1))
+        undone = partial(undo_object, task(restoring=True, whole=len(by_object) == 1))
         return _Handled(len(by_object), for_each([*by_object.values()], undone))
     served = await discovered(cluster)
     is_meant = partial(order.is_meant, served)

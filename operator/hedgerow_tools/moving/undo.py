@@ -1,8 +1,8 @@
-"""Undo file: what `hedgerow adopt --save FILE` writes, and `hedgerow adopt --undo FILE` reads.
+"""Undo: of moved fields, by the file that `--save` wrote and `hedgerow adopt --undo FILE` reads.
 
-It has one JSON value on each line: what it is and its version, then for each object the managed
-fields entries of the managers that took part, before and after. A line is on the disk before its
-object is written, so that after any interruption whatever was adopted can be undone.
+The file has one JSON value on each line: what it is and its version, then for each object the
+managed fields entries of the managers that took part, before and after. A line is on the disk
+before its object is written, so that after any interruption whatever was adopted can be undone.
 
 Managed fields have no values, but the keys of list items and the members of sets, which may be
 secret. So only its owner may read the file.
@@ -14,6 +14,7 @@ import os
 import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -23,11 +24,19 @@ from hedgerow import files
 from hedgerow.cli.exits import CommandError
 from hedgerow.encoding import decode, encode
 from hedgerow.fields.paths import is_map
+from hedgerow.objects import ObjectRef, metadata
 from hedgerow_schemas.base import ApiResource  # noqa: TC001 - msgspec reads the annotations
+from hedgerow_tools.fields.relabelling import restoration
+from hedgerow_tools.moving.bulk import PlannedChange
+from hedgerow_tools.moving.transfers import MoveRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.moving.bulk import Task
+    from hedgerow_tools.moving.writing import ObjectFate, ObjectOutcome
 
 FORMAT: Final = "hedgerow-adopt"
 VERSION: Final = 1
@@ -51,7 +60,7 @@ _HEADER: Final = {"format": FORMAT, "version": VERSION}
 _LINE: Final = b"\n"
 
 
-def read(path: Path) -> list[AdoptedObject]:
+def read_undo_file(path: Path) -> list[AdoptedObject]:
     """Return what was adopted, in its order; raises CommandError and OSError."""
     with path.open("rb") as file:
         first = file.readline()
@@ -108,8 +117,15 @@ class UndoFile:
             rest = (len(line) for line in file if line.endswith(_LINE))
             os.ftruncate(file.fileno(), len(first) + sum(rest))
 
-    async def add(self, adopted: AdoptedObject) -> None:
-        """Write a line to the disk. Raises CommandError."""
+    async def add(
+        self, ref: ObjectRef, live: Object, before: Iterable[Object], after: Iterable[Object]
+    ) -> None:
+        """Record an object, with these entries before and after, on the disk.
+
+        Raises CommandError.
+        """
+        uid: str = metadata(live)["uid"]
+        adopted = AdoptedObject(ref.api, ref.namespace, ref.name, uid, list(before), list(after))
         line = encode(asdict(adopted))
         async with self._lock:
             try:
@@ -124,3 +140,25 @@ class UndoFile:
             file.write(line + _LINE)
             file.flush()
             os.fsync(file.fileno())
+
+
+async def undo_object(task: Task, records: Sequence[AdoptedObject]) -> ObjectOutcome:
+    """Return what became of an object whose records, the oldest first, are undone.
+
+    One record that fits is enough: the others may never have been carried out.
+    """
+    outcomes: list[ObjectOutcome] = []
+    for record in reversed(records):
+        ref = ObjectRef(record.api, record.namespace, record.name)
+        outcomes.append(await task.carry_out(partial(_restored, record), ref))
+    order: tuple[ObjectFate, ...] = ("changed", "nothing", "absent", "failed")
+    return min(outcomes, key=lambda outcome: order.index(outcome.fate))
+
+
+async def _restored(record: AdoptedObject, _: ObjectRef, live: Object) -> PlannedChange:
+    if metadata(live)["uid"] != record.uid:
+        raise MoveRefused("it was deleted and created again since: the new one stays as it is")
+    try:
+        return PlannedChange(restoration(live, record.before, record.after))
+    except (AttributeError, TypeError):  # anybody may have edited the file
+        raise MoveRefused("its record is no list of managed fields entries") from None

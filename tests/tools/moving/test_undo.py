@@ -9,22 +9,27 @@ import anyio
 import pytest
 
 from hedgerow.cli.exits import CommandError
+from hedgerow.objects import ObjectRef
 from hedgerow_schemas.base import ApiResource
-from hedgerow_tools.moving.undo_file import AdoptedObject, UndoFile, read
+from hedgerow_tools.moving.undo import AdoptedObject, UndoFile, read_undo_file
 
 SECRET = ApiResource("v1", "Secret", "secrets")
 ENTRY: dict[str, Any] = {"manager": "a", "fieldsV1": {"f:x": {}}}
 HEADER = '{"format":"hedgerow-adopt","version":1}\n'
 
 
-def adopted(name: str = "x") -> AdoptedObject:
+def adopted(name: str) -> AdoptedObject:
     return AdoptedObject(SECRET, "ns", name, "u", [ENTRY], [])
+
+
+def record(file: UndoFile, name: str = "x") -> None:
+    anyio.run(file.add, ObjectRef(SECRET, "ns", name), {"metadata": {"uid": "u"}}, [ENTRY], [])
 
 
 def added(path: Any, *names: str) -> None:
     file = UndoFile(path)
     for name in names:
-        anyio.run(file.add, adopted(name))
+        record(file, name)
 
 
 def test_what_is_recorded_is_read_in_its_order_and_is_private(tmp_path):
@@ -35,7 +40,7 @@ def test_what_is_recorded_is_read_in_its_order_and_is_private(tmp_path):
     finally:
         os.umask(before)
 
-    assert read(path) == [adopted("a"), adopted("b")]
+    assert read_undo_file(path) == [adopted("a"), adopted("b")]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -45,10 +50,10 @@ def test_another_run_adds_to_it_and_a_torn_line_is_no_record(tmp_path):
     path.chmod(0o644)
     os.truncate(path, path.stat().st_size - 5)
 
-    assert read(path) == [adopted("a")]
+    assert read_undo_file(path) == [adopted("a")]
     added(path, "c")
 
-    assert read(path) == [adopted("a"), adopted("c")]
+    assert read_undo_file(path) == [adopted("a"), adopted("c")]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -73,7 +78,7 @@ def test_nor_if_one_is_put_there_meanwhile(tmp_path):
     path.symlink_to(target)
 
     with pytest.raises(CommandError, match="symbolic link; what is not recorded is not adopted"):
-        anyio.run(file.add, adopted())
+        record(file)
     assert not target.exists()
 
 
@@ -95,7 +100,7 @@ def test_what_is_no_such_file_is_told_so_and_stays_as_it_is(tmp_path, text, told
     path.write_text(text, "latin-1")
 
     with pytest.raises(CommandError, match=told):
-        read(path)
+        read_undo_file(path)
     if text and "line 2" not in told:
         with pytest.raises(CommandError, match=told):
             UndoFile(path)
@@ -119,4 +124,4 @@ def test_what_cannot_be_recorded_is_an_error(tmp_path):
     path.mkdir()
 
     with pytest.raises(CommandError, match="what is not recorded is not adopted"):
-        anyio.run(file.add, adopted())
+        record(file)
