@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from hedgerow.kube import clientside, review_requests
+from hedgerow.kube import dry_runs, review_requests
 from hedgerow_schemas.base import ApiResource
 from support.code.sources import Module, running, spelled
 
@@ -20,7 +20,7 @@ ADOPTION = "hedgerow/kube/adoption.py"
 
 FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 CONFINEMENT = "hedgerow/deploy/confinement.py"
-CLIENT_SIDE = "hedgerow/kube/clientside.py"
+CLIENT_SIDE = "hedgerow/kube/dry_runs.py"
 """Where is put together what is sent as a dry run only: what kubectl would send, and creations."""
 REVIEWS = "hedgerow/kube/review_requests.py"
 """Where is put together what may be POSTed: nothing of it is stored."""
@@ -49,8 +49,8 @@ class TestWrites:
     def test_what_is_asked_for_client_side_apply_is_never_written(self):
         api = ApiResource("x.example/v1", "X", "xs")
         sent = [
-            clientside.created(api, "n", {"metadata": {"name": "x"}}, manager="m"),
-            clientside.patched(api, "n", "x", {}, manager="m"),
+            dry_runs.created(api, "n", {"metadata": {"name": "x"}}, manager="m"),
+            dry_runs.patched(api, "n", "x", {}, manager="m"),
         ]
         [module] = [module for module in running() if module.name == CLIENT_SIDE]
         made = [
@@ -70,10 +70,10 @@ class TestWrites:
 
         assert named == {
             "dry_run_create": {
-                CLIENT, PORT, "hedgerow_tools/planning/dry_run.py",
+                CLIENT, PORT, "hedgerow_tools/planning/simulated_cluster.py",
                 "hedgerow/runtime/passes/applier.py",
             },
-            "dry_run_patch": {CLIENT, "hedgerow_tools/planning/submission.py"},
+            "dry_run_patch": {CLIENT, "hedgerow_tools/planning/dry_run.py"},
         }  # fmt: skip
 
     def test_only_the_command_that_adopts_sends_it(self):

@@ -32,10 +32,10 @@ from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.fields.relabelling import LAST_APPLIED
 from hedgerow_tools.planning.command import EXITS
-from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.dry_run import Submission, UserApply
 from hedgerow_tools.planning.helm import Release
-from hedgerow_tools.planning.objects import ObjectForecaster
-from hedgerow_tools.planning.submission import Submission, UserApply
+from hedgerow_tools.planning.object_forecasts import ObjectForecaster
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 from support.helm.chart import Helm
 from support.helm.programs import HELM_3, HELM_4
 from support.objects.drawn import KINDS, WAYS, WIDGET, content, must_be_refused, must_equal, told
@@ -83,7 +83,7 @@ class Trial:
                 now = SystemClock().now()
                 submission = Submission(self.ref, manifest, stored, applier, now)
                 said = await submission.dry_run(cluster, absent=False)
-                forecaster = Forecaster(cluster, SystemClock(), applier=applier)
+                forecaster = ResourceForecaster(cluster, SystemClock(), applier=applier)
                 forecast = await ObjectForecaster(forecaster, self.ref.namespace).of(manifest)
                 reply = self.api.apply(manifest, MANAGER, force=force)
                 assert said.merged == ""
@@ -253,7 +253,7 @@ class Bundle:
     async def planned(self, applier: UserApply) -> tuple[list[Forecast], list[Any]]:
         """Return the forecasts of all, and the structures of their kinds."""
         async with connect(kubeconfig=str(self.sandbox.kubeconfig)) as cluster:
-            forecaster = Forecaster(cluster, SystemClock(), applier=applier)
+            forecaster = ResourceForecaster(cluster, SystemClock(), applier=applier)
             planner = ObjectForecaster(forecaster, self.namespace)
             found = [await planner.of(obj) for obj in self.objects]
             return found, [await forecaster.structures.of(one.owner.api) for one in found]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from anyio.lowlevel import checkpoint
 
 from hedgerow.contract import unreduced
-from hedgerow.kube import adoption, bodies, clientside, fence, selection, wire
+from hedgerow.kube import adoption, bodies, dry_runs, fence, selection, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale, discovery_of
 from hedgerow.kube.object_api import ApplyResult
 from hedgerow.kube.review_requests import SELF, review
@@ -126,13 +126,13 @@ class Cluster:
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a client-side apply would create, by a dry run."""
-        return await self._dry_run(clientside.created(api, namespace, body, manager=manager))
+        return await self._dry_run(dry_runs.created(api, namespace, body, manager=manager))
 
     async def dry_run_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a client-side apply would change an existing object to, by a dry run."""
-        request = clientside.patched(api, namespace, name, patch, manager=manager)
+        request = dry_runs.patched(api, namespace, name, patch, manager=manager)
         return await self._dry_run(request)
 
     async def _dry_run(self, request: Request) -> ApplyResult:

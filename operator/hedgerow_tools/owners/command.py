@@ -29,8 +29,8 @@ from hedgerow_tools.objects.managing import (
     is_of,
     managing_resource,
 )
-from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.objects.selection import ChosenObjects, selecting
+from hedgerow_tools.objects.structures import Structures
 from hedgerow_tools.owners import many
 from hedgerow_tools.owners.view import owners_view
 

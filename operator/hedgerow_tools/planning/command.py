@@ -27,10 +27,10 @@ from hedgerow.terminal import Terminal, one_line
 from hedgerow_tools.fields.forecast import worst
 from hedgerow_tools.fields.relabelling import KUBECTL
 from hedgerow_tools.planning import helm
+from hedgerow_tools.planning.dry_run import UserApply
 from hedgerow_tools.planning.files import PlanError, identity, kustomized, titled
-from hedgerow_tools.planning.forecaster import Forecaster
-from hedgerow_tools.planning.objects import ObjectForecaster, unreadable
-from hedgerow_tools.planning.submission import UserApply
+from hedgerow_tools.planning.object_forecasts import ObjectForecaster, unreadable
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -148,7 +148,7 @@ def plan_command(
     async def carry_out() -> tuple[list[Forecast], UserApply]:
         ours = installation(Settings(instance=instance).instance)
         async with connected(kubeconfig, context, "plan") as cluster:
-            forecaster = Forecaster(cluster, SystemClock(), ours, applier)
+            forecaster = ResourceForecaster(cluster, SystemClock(), ours, applier)
             with _quiet(), Terminal(stderr=True).status("reading") as progress:
                 if names:
                     place = namespace or cluster.namespace
@@ -186,7 +186,7 @@ def _applier(name: str, *, takes: bool) -> UserApply:
 
 
 async def _of_objects(
-    forecaster: Forecaster,
+    forecaster: ResourceForecaster,
     manifests: Iterable[tuple[str, str]],
     namespace: str | None,
     release: str | None,
@@ -252,7 +252,7 @@ def _once(
     return list(wanted.values())
 
 
-async def _named(forecaster: Forecaster, given: str, namespace: str) -> list[Forecast]:
+async def _named(forecaster: ResourceForecaster, given: str, namespace: str) -> list[Forecast]:
     """Return the forecasts for a name; without a kind, for every kind that is served."""
     kind, slash, name = given.rpartition("/")
     if not name or "/" in kind or bool(slash) != bool(kind):

@@ -1,282 +1,426 @@
-"""Dry run: a cluster in which each apply is a dry run whose result is remembered.
-
-To the passes of a controller it looks like the cluster itself: they read the results of their own
-dry runs, and otherwise the real objects.
-"""
+"""Dry run: an object of a file as the API server would store it, if the user applied it."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from msgspec.structs import replace
-
-from hedgerow.contract import Notice
+from hedgerow.encoding import encode
+from hedgerow.fields import ownership
+from hedgerow.fields.applyconfiguration import without_nulls
+from hedgerow.fields.managed_fields import Holder, entries
+from hedgerow.fields.ownership import Leaf
+from hedgerow.fields.redaction import is_secret
+from hedgerow.fields.sets import subtree, union, united
 from hedgerow.kube.errors import (
-    AlreadyExists,
+    ConfigError,
     Conflict,
     Forbidden,
     Invalid,
+    KubeError,
     Missing,
-    Stale,
-    Unavailable,
+    Unauthenticated,
+    Unreachable,
 )
-from hedgerow.kube.object_api import ApplyResult
-from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
-from hedgerow.runtime.events.recorder import EVENTS
-from hedgerow_tools.fields.forecast import WriteRefusal
+from hedgerow.objects import PLACEHOLDER, ObjectRef, identity, metadata
+from hedgerow.plan.conflict_messages import OTHER_VALUE
+from hedgerow_schemas.base import ContestedField
+from hedgerow_tools.fields.allocated import without_uid
+from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.forecast import WriteRefusal, held_by
 from hedgerow_tools.fields.merge import merge
+from hedgerow_tools.fields.relabelling import COPY, KUBECTL
+from hedgerow_tools.planning import obstacles
+from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator
+    from datetime import datetime
 
-    from hedgerow.fields.ownership import Leaf
+    from hedgerow.fields.paths import Tree
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.watch import Listing
-    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow.kube.object_api import ApplyResult
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.structure import Structure
+    from hedgerow_tools.planning.helm import Release
 
-MOST_WRITES = 256
-"""The most writes of a plan; a correct controller settles long before that."""
-MOST_OF_ONE = 32
-"""The most writes of a plan to one object: fewer than those after which the operator waits."""
-DELETED_AT = "1970-01-01T00:00:00Z"
-"""The deletionTimestamp of an object that would be deleted but still has finalizers."""
-_NEWEST = 2**62
-NO_RIGHTS = "you may not patch it"
-NO_NAMESPACE = "its namespace does not exist yet"
-UNOWNED = "a field that nobody holds would be removed first"
-ANEW = "it would be created again after its deletion"
+STORED_LIMIT = 1536 * 1024
+"""The most bytes of a write that etcd accepts by default (--max-request-bytes)."""
+MIGRATED = "{} takes over what client-side apply held, which was worked out here"
+MANAGED_FIELDS = (
+    "metadata.managedFields: the server takes no apply with it; leave it out of the file, as"
+    " `kubectl get -o yaml` does"
+)
+NOT_SHOWN = "a warning of the server that may repeat values, and is not shown"
+EXISTING = "default"
+"""A namespace that every cluster has."""
+_NO_DRY_RUN = "does not support dry run"
+"""What the server says of an admission webhook that may have side effects."""
+_SET_BY_USERS = ("annotations", "finalizers", "labels", "ownerReferences")
+_KEEPER = "kubectl-last-applied"
+"""The manager under which `kubectl apply --server-side` keeps client-side apply's copy."""
 
 
-class EndlessError(Exception):
-    """The passes keep writing and never settle."""
+@dataclass(frozen=True, slots=True)
+class UserApply:
+    """How a user applies objects: by `kubectl apply --server-side`, or a `release` by Helm 4.
+
+    `takes`: by force, so that contested fields change hands.
+    """
+
+    manager: str = KUBECTL
+    takes: bool = False
+    release: Release | None = None
+
+    @property
+    def tool(self) -> str:
+        """The program that applies."""
+        return "Helm" if self.release else KUBECTL
+
+    def marked(self, manifest: Object) -> Object:
+        """Return an object of the files with what the tool adds to it."""
+        return self.release.marked(manifest) if self.release else manifest
+
+    def past(self, live: Object) -> frozenset[str]:
+        """Return the managers of whose updates the tool makes its own applies.
+
+        kubectl makes those that have the manifest's copy, Helm those of its own name.
+        """
+        if self.release:
+            return frozenset({self.manager} & {holder.manager for holder in _updaters(live)})
+        return frozenset(holder.manager for holder in _updaters(live, COPY))
 
 
-@dataclass(slots=True)
-class DryRunObject:
-    """One object of the dry run: as it is stored, and as it would be by now.
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What would be stored, or why not; `merged` says why no server was asked.
 
-    `merged` says why it was computed without the server. `claims` are the leaves that would have
-    been taken by force.
+    `taken` are the fields that would be taken by force.
+    """
+
+    live: Object | None
+    merged: str = ""
+    contested: tuple[ContestedField, ...] = ()
+    taken: tuple[ContestedField, ...] = ()
+    refusals: tuple[WriteRefusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def forced(self) -> tuple[str, ...]:
+        """The paths that would be taken by force."""
+        return tuple(dict.fromkeys(held.path for held in self.taken))
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A manifest to apply to the `stored` object.
+
+    `coming`: the namespace would be created first if it does not exist. `structure` is that of the
+    object's kind, if known.
     """
 
     ref: ObjectRef
+    manifest: Object
     stored: Object | None
-    live: Object | None
-    written: bool = False
-    merged: str = ""
-    claims: tuple[Leaf, ...] = ()
-    warnings: tuple[str, ...] = ()
-    refused: bool = False
+    applier: UserApply
+    now: datetime
+    coming: bool = False
+    structure: Structure | None = None
 
+    @property
+    def field_manager(self) -> str:
+        """The user's field manager."""
+        return self.applier.manager
 
-@dataclass(slots=True)
-class DryRunCluster:
-    """A cluster in which nothing is written, with what would be so far.
+    async def dry_run(self, cluster: Cluster, *, absent: bool) -> Submitted:
+        """Return what the server would store; `absent`: the namespace does not exist yet.
 
-    `absent`: the namespace does not exist.
-
-    Any method raises KubeError; methods that write raise EndlessError after too many writes.
-    """
-
-    cluster: Cluster
-    absent: bool = False
-    objects: dict[ObjectRef, DryRunObject] = field(default_factory=dict[ObjectRef, DryRunObject])
-    events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
-    refusals: list[WriteRefusal] = field(default_factory=list[WriteRefusal])
-    _versions: itertools.count[int] = field(default_factory=itertools.count)
-    _written: Counter[str] = field(default_factory=Counter[str])
-    _rights: dict[tuple[str, ApiResource, str], bool] = field(
-        default_factory=dict[tuple[str, "ApiResource", str], bool]
-    )
-
-    def add(self, ref: ObjectRef, stored: Object | None, live: Object, merged: str = "") -> Object:
-        """Start with an object that exists or would exist; return it in a form for the caches."""
-        place = replace(ref, uid="")
-        versioned = self._versioned(live)
-        self.objects[place] = DryRunObject(place, stored, versioned, merged=merged)
-        return versioned
-
-    async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
-        """Record what the next apply would take by force. Raises KubeError."""
-        found = await self._object(replace(ref, uid=""))
-        found.claims = (*found.claims, *leaves)
-
-    def take_over(self, ref: ObjectRef) -> None:
-        """Take in that fields without holder were taken over, after a refusal that says nothing.
-
-        The server, which does not know of it, would refuse every later dry run.
+        Raises Missing if the server does not serve the kind, and KubeError.
         """
-        found = self.objects[replace(ref, uid="")]
-        found.merged, found.refused = UNOWNED, False
-        self.refusals = [one for one in self.refusals if one.object != str(found.ref)]
-
-    def advance(self, ref: ObjectRef, live: Object) -> Object:
-        """Take in an object as somebody else would have changed it; return it for the caches."""
-        versioned = self._versioned(live)
-        found = self.objects.get(replace(ref, uid=""))
-        if found is not None:
-            found.live = versioned
-        return versioned
-
-    async def read_object(
-        self, api: ApiResource, name: str, namespace: str = "", **_: Any
-    ) -> Object | None:
-        """Return an object as it would be by now, or None."""
-        return (await self._object(ObjectRef(api, namespace, name))).live
-
-    async def list(self, api: ApiResource, namespace: str = "", **more: Any) -> Listing:
-        """Return the list of real objects."""
-        return await self.cluster.list(api, namespace, **more)
-
-    async def apply(
-        self,
-        api: ApiResource,
-        body: Object,
-        *,
-        manager: str,
-        subresource: str = "",
-        force: bool = False,
-        **_: Any,
-    ) -> ApplyResult:
-        """Apply as a dry run and return the result."""
-        meta = metadata(body)
-        ref = ObjectRef(api, str(meta.get("namespace", "")), str(meta["name"]))
-        if api == EVENTS:
-            regarding = body["regarding"]
-            about = f"{regarding['kind']}/{regarding['name']}"
-            self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
-            return ApplyResult(body, created=True)
-        found = await self._object(ref)
-        if subresource:
-            found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
-            return ApplyResult(found.live, created=False)
-        _guard(found, body)
+        if metadata(self.manifest).get("managedFields") is not None:
+            return self._refused(MANAGED_FIELDS)
+        if told := self._not_imported():
+            return self._refused(told)
+        if absent and self.coming:
+            return await self._elsewhere(cluster)
         try:
-            answer, found.merged = await self._answered(found, body, manager, force=force)
-        except (Invalid, Conflict, Forbidden, Unavailable) as error:
-            found.refused = True
-            self.refusals.append(WriteRefusal(str(ref), error.details))
+            return await self._tried(cluster)
+        except (ConfigError, Unauthenticated, Unreachable):
             raise
-        created = found.live is None
-        uid = metadata(found.live or answer).get("uid")
-        answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
-        found.live = self._versioned(answer)
-        found.written, found.refused = True, False
-        return ApplyResult(found.live, created=created)
+        except KubeError as error:
+            return await self._instead(cluster, error)
 
-    async def dry_run_create(
-        self, api: ApiResource, namespace: str, body: Object, *, manager: str
-    ) -> ApplyResult:
-        """Ask the server itself whether it would create an object; without the right, it would."""
-        ref = ObjectRef(api, namespace, str(metadata(body)["name"]))
+    def _not_imported(self) -> str:
+        """Return why Helm leaves the object alone before it applies it; empty if it does not."""
+        release = self.applier.release
+        return release.obstacle(self.stored) if release and self.stored is not None else ""
+
+    async def _instead(self, cluster: Cluster, error: KubeError) -> Submitted:
+        """Return what an error means: a refusal, or that the server could not be asked."""
+        match error:
+            case Forbidden() if not await self._may_apply(cluster):
+                return self.merged(NO_RIGHTS)
+            case Invalid() if _NO_DRY_RUN in error.message:
+                return self.merged(f"{error.message}, and so cannot be asked")
+            case Missing() if not error.served:
+                raise error
+            case Missing() if self.coming:
+                return await self._elsewhere(cluster)
+            case Missing():
+                return self._refused(f"{error.message}: make it first, or earlier in the files")
+            case _:
+                return self._refused(*self._causes(error), *self._obstacles(error))
+
+    def _obstacles(self, error: KubeError) -> Iterable[str]:
+        """Return what is in the way of an apply, beside the server's words."""
+        if self.stored is None:
+            return ()
+        return obstacles.told(self.ref, error, self.manifest, self.stored, self.field_manager)
+
+    async def _elsewhere(self, cluster: Cluster) -> Submitted:
+        """Return the result of an apply whose namespace is not there yet.
+
+        Whether the object is valid, a dry run says in a namespace that is there. What it says else,
+        of a quota or of rights, is about that namespace alone.
+        """
+        # Create-only: an object of this name may be there.
+        place = {"namespace": EXISTING, "resourceVersion": "1"}
+        elsewhere = {**self.manifest, "metadata": {**metadata(self.manifest), **place}}
         try:
-            return await self.cluster.dry_run_create(api, namespace, body, manager=manager)
-        except (Invalid, Forbidden, Unavailable) as error:
-            if isinstance(error, Forbidden) and not await self._may("create", ref):
-                return ApplyResult(body, created=True)
-            self.refusals.append(WriteRefusal(str(ref), error.details))
+            await self._applied(cluster, elsewhere)
+        except Invalid as error:
+            if _NO_DRY_RUN not in error.message:
+                return self._refused(*self._causes(error))
+        except (ConfigError, Unauthenticated, Unreachable):
             raise
+        except KubeError:
+            pass
+        return self.merged(NO_NAMESPACE)
 
-    async def delete(
-        self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
-    ) -> bool:
-        """Pretend to delete; an object with finalizers stays until they are removed."""
-        found = await self._object(ObjectRef(api, namespace, name))
-        if found.live is None or metadata(found.live).get("uid") != uid:
-            return False
-        meta = metadata(found.live)
-        deleted = {**found.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
-        found.live = self._versioned(deleted) if meta.get("finalizers") else None
-        found.written = True
-        return True
+    def _causes(self, error: KubeError) -> tuple[str, ...]:
+        """Return why the server refuses a write; for a Secret without what may repeat values."""
+        if is_secret(self.ref.api.kind):
+            error.withhold()
+        return error.details
 
-    async def _object(self, ref: ObjectRef) -> DryRunObject:
-        found = self.objects.get(ref)
-        if found is None:
-            stored = None
-            if not self.absent:
-                stored = await self.cluster.read_object(ref.api, ref.name, ref.namespace)
-            found = self.objects[ref] = DryRunObject(ref, stored, stored)
-        return found
+    async def _applied(
+        self, cluster: Cluster, manifest: Object, *, force: bool = False
+    ) -> ApplyResult:
+        return await cluster.apply(
+            self.ref.api, manifest, manager=self.field_manager, force=force, dry_run=True
+        )
 
-    async def _answered(
-        self, found: DryRunObject, body: Object, manager: str, *, force: bool
-    ) -> tuple[Object, str]:
-        """Return the server's answer, or an object merged here with the reason."""
-        why = self._offline(found)
-        if not why:
-            try:
-                sent = _addressed(body, found.stored)
-                applied = await self.cluster.apply(
-                    found.ref.api, sent, manager=manager, force=force, dry_run=True
-                )
-            except Forbidden as error:
-                if error.terminating or await self._may_apply(found):
-                    raise
-                why = NO_RIGHTS
-            except Missing as error:
-                if not error.served:
-                    raise
-                self.absent, why = True, NO_NAMESPACE
-            else:
-                found.warnings = applied.warnings
-                return applied.object, ""
-        base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
-        return merge(base, body, manager, taken=found.claims), why
+    async def _tried(self, cluster: Cluster) -> Submitted:
+        try:
+            applied = await self._applied(cluster, self.manifest)
+        except Conflict as error:
+            return await self._forced(cluster, error)
+        return await self._migrated(cluster, applied)
 
-    def _offline(self, found: DryRunObject) -> str:
-        """Return why the server cannot be asked; empty if it can."""
-        if self.absent:
-            return NO_NAMESPACE
-        return ANEW if found.stored is not None and found.live is None else found.merged
+    async def _forced(self, cluster: Cluster, conflict: Conflict) -> Submitted:
+        """Return what a forced apply would take, by a dry run of it, or what stands in its way.
 
-    def _born(self, ref: ObjectRef) -> Object:
-        """Return the metadata of an object that is created only here."""
-        return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
+        What the tool itself holds by updates is in nobody's way: it takes that over before.
+        """
+        held = tuple(self._contested(conflict, None))
+        try:
+            applied = await self._applied(cluster, self.manifest, force=True)
+        except KubeError as error:
+            if self.applier.takes or not held or not error.code:
+                raise
+            return Submitted(None, contested=held)
+        held = tuple(self._contested(conflict, applied.object))
+        if held and not self.applier.takes:
+            return Submitted(None, contested=held)
+        return replace(await self._migrated(cluster, applied), taken=held)
 
-    async def _may_apply(self, found: DryRunObject) -> bool:
-        """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
-        verbs = ("patch",) if found.stored is not None else ("patch", "create")
-        for verb in verbs:
-            if not await self._may(verb, found.ref):
-                return False
-        return True
+    @property
+    def _past(self) -> Collection[str]:
+        """Who is in nobody's way by updates: Helm takes its own over first, kubectl afterwards."""
+        return self.applier.past(self.stored or {}) if self.applier.release else ()
 
-    async def _may(self, verb: str, ref: ObjectRef) -> bool:
-        key = (verb, ref.api, ref.namespace)
-        if key not in self._rights:
-            self._rights[key] = await self.cluster.allowed(*key)
-        return self._rights[key]
+    def _contested(self, conflict: Conflict, forced: Object | None) -> Iterator[ContestedField]:
+        """Yield the fields that a conflict names, with each of their holders.
 
-    def _versioned(self, obj: Object) -> Object:
-        """Return an object with a version newer than any real one, so that caches accept it."""
-        count, uid = next(self._versions), metadata(obj).get("uid", "")
-        self._written[uid] += 1
-        if count > MOST_WRITES or self._written[uid] > MOST_OF_ONE:
-            raise EndlessError
-        version = str(_NEWEST + count)
-        return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
+        `forced` is the answer to a forced apply, if there is one: it tells the values.
+        """
+        past = self._past
+        causes = [cause for cause in conflict.causes if cause.manager not in past]
+        found = (
+            difference(self.stored, forced, self.field_manager, self.structure) if forced else ()
+        )
+        lines = {line.path: line for line in found}
+        for path in sorted({cause.field for cause in causes}):
+            line = lines.get(path)
+            named = [cause.manager for cause in causes if cause.field == path]
+            if line is None:
+                yield from (self._without_values(path, manager) for manager in named)
+                continue
+            held = [
+                one
+                for one in line.holders
+                if one.manager in named and not one.is_applier(self.field_manager, "")
+            ]
+            holders = tuple(held or (Holder(manager, "") for manager in named))
+            leaf = Leaf(path, line.field_path, "changed", line.new, line.old, holders, equal=False)
+            yield from (held_by(self.ref, leaf, holder) for holder in holders)
+
+    def _without_values(self, path: str, manager: str) -> ContestedField:
+        name = str(self.ref)
+        return ContestedField(object=name, path=path, reason=OTHER_VALUE, manager=manager or None)
+
+    def _answered(self, applied: ApplyResult) -> Submitted:
+        live, warnings = applied.object, applied.warnings
+        if warnings and is_secret(self.ref.api.kind):
+            warnings = (NOT_SHOWN,)
+        size = len(encode(live)) + self._overhead()
+        if size > STORED_LIMIT:
+            return self._refused(
+                f"request is too large: to store it takes {size} bytes, and etcd takes"
+                f" {STORED_LIMIT} unless it is configured otherwise (a dry run does not store it)"
+            )
+        if self.stored is None:
+            live = without_uid(live)
+        return Submitted(live, warnings=warnings)
+
+    def _overhead(self) -> int:
+        """Return the bytes of a transaction besides the object: three times its key."""
+        api = self.ref.api
+        key = f"/registry/{api.group}/{api.plural}/{self.ref.namespace}/{self.ref.name}"
+        return 3 * len(key) + 32
+
+    async def _migrated(self, cluster: Cluster, applied: ApplyResult) -> Submitted:
+        """Return what an apply comes to, with the fields of the tool's own updates taken over.
+
+        They move to the applier, and those that are not declared any more are removed. kubectl does
+        this after a successful apply, Helm before: k8s.io/client-go, util/csaupgrade. What the
+        server makes of the removal, such as a default in its place, a dry run of it says.
+        """
+        submitted, past = self._answered(applied), self.applier.past(applied.object)
+        if submitted.live is None or not past:
+            return submitted
+        live = submitted.live
+        looked_at = self.stored if self.applier.release and self.stored else live
+        moved = _moved(live, past, self.applier, looked_at)
+        merged = self._merge(moved, self.manifest)
+        if _content(merged) == _content(live):
+            return replace(submitted, live=merged)
+        try:
+            answer = await cluster.dry_run_patch(
+                self.ref.api,
+                self.ref.namespace,
+                self.ref.name,
+                _difference(_content(self.stored or {}), _content(merged)),
+                manager=self.field_manager,
+            )
+        except KubeError:
+            why = MIGRATED.format(self.applier.tool)
+            return replace(submitted, live=_counted(merged, self.stored or {}), merged=why)
+        return replace(submitted, live=_held_as(answer.object, merged))
+
+    def _merge(self, live: Object, body: Object, taken: Iterable[Leaf] = ()) -> Object:
+        return merge(live, body, self.field_manager, taken=taken, structure=self.structure)
+
+    def _refused(self, *causes: str) -> Submitted:
+        return Submitted(None, refusals=(WriteRefusal(str(self.ref), causes),))
+
+    async def _may_apply(self, cluster: Cluster) -> bool:
+        """Return whether we have the rights for the apply, so that it was forbidden otherwise."""
+        verbs = ("patch",) if self.stored is not None else ("patch", "create")
+        asked = [await cluster.allowed(v, self.ref.api, self.ref.namespace) for v in verbs]
+        return all(asked)
+
+    def merged(self, why: str) -> Submitted:
+        """Return the result of the apply, computed here without the server."""
+        if self.stored is None:
+            born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
+            meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
+            base = identity(self.ref)
+            base["metadata"] = {**base["metadata"], **meta}
+            return Submitted(self._merge(base, self.manifest), why)
+        body = without_nulls(self.manifest)
+        leaves = ownership.judge(body, self.stored, self.field_manager).contested
+        held = tuple(
+            held_by(self.ref, leaf, one)
+            for leaf in leaves
+            for one in leaf.holders
+            if one.manager not in self._past
+        )
+        if held and not self.applier.takes:
+            return Submitted(None, why, held)
+        live = self._merge(self.stored, body, leaves)
+        return Submitted(_counted(live, self.stored), why, taken=held)
 
 
-def _guard(found: DryRunObject, body: Mapping[str, Any]) -> None:
-    """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
-    meta = metadata(body)
-    if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
-        raise AlreadyExists(f"{found.ref} already exists")
-    if "uid" in meta and meta["uid"] != metadata(found.live or {}).get("uid"):
-        raise Stale(f"{found.ref} was deleted and created again meanwhile")
+def _updaters(live: Object, *held: FieldPath) -> Iterator[Holder]:
+    """Yield those who hold something of the object itself by updates, with these places."""
+    for holder, _, tree in entries(live):
+        is_update = (holder.operation, holder.subresource) == ("Update", "")
+        if is_update and all(subtree(tree, place) is not None for place in held):
+            yield holder
 
 
-def _addressed(body: Object, stored: Object | None) -> Object:
-    """Return the body for the stored object: with its uid, or create-only if there is none."""
-    meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
-    guard = {"uid": metadata(stored)["uid"]} if stored is not None else {"resourceVersion": "1"}
-    return {**body, "metadata": {**meta, **guard}}
+def _content(obj: Object) -> Object:
+    """Return what users set of an object, whose kind may have more than a spec."""
+    meta = {name: metadata(obj)[name] for name in _SET_BY_USERS if name in metadata(obj)}
+    left_out = ("apiVersion", "kind", "metadata")
+    return {"metadata": meta, **{k: v for k, v in obj.items() if k not in left_out}}
 
 
-def is_gone(found: DryRunObject) -> bool:
-    """Return whether a stored object would be deleted."""
-    return found.stored is not None and (found.live is None or is_terminating(found.live))
+def _held_as(live: Object, other: Object) -> Object:
+    """Return the object with the managed fields of another version of it."""
+    held_by = {"managedFields": metadata(other).get("managedFields")}
+    return {**live, "metadata": {**metadata(live), **held_by}}
+
+
+def _difference(before: Any, after: Any) -> Any:
+    """Return the JSON merge patch (RFC 7386) from one value to another."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    old, new = cast("Object", before), cast("Object", after)
+    return {
+        name: _difference(old.get(name), new.get(name))
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    }
+
+
+def _counted(live: Object, before: Object) -> Object:
+    """Return the object with its next generation, if its spec changes."""
+    if live.get("spec") == before.get("spec"):
+        return live
+    meta = {**metadata(live), "generation": metadata(before).get("generation", 0) + 1}
+    return {**live, "metadata": meta}
+
+
+def _moved(live: Object, past: Collection[str], applier: UserApply, before: Object) -> Object:
+    """Return the object with what these managers hold by updates held by the applier.
+
+    `before` is what the tool looks at. client-go moves what is recorded in the version of the
+    applier's entry, and drops the rest. kubectl leaves the copy of the manifest to `_KEEPER`, for
+    its own applies only.
+    """
+    updates = [entry for entry in _managed(live) if _is_of(entry, "Update", past)]
+    ours = [entry for entry in _managed(live) if _is_of(entry, "Apply", {applier.manager})]
+    kept = [entry for entry in _managed(live) if entry not in (*updates, *ours)]
+    applied = (one for one in _managed(before) if _is_of(one, "Apply", {applier.manager}))
+    version = next(applied, updates[0]).get("apiVersion")
+    tree: Tree = ours[0].get("fieldsV1") or {} if ours else {}
+    for entry in updates:
+        tree = union(tree, entry.get("fieldsV1") or {}) if entry["apiVersion"] == version else tree
+    label = {"manager": applier.manager, "operation": "Apply"}
+    kept.append({**(*ours, *updates)[0], **label, "fieldsV1": tree})
+    if applier.manager == KUBECTL and not applier.release:
+        kept.append({"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [COPY])})
+    return {**live, "metadata": {**metadata(live), "managedFields": kept}}
+
+
+def _managed(live: Object) -> list[Object]:
+    return metadata(live).get("managedFields") or []
+
+
+def _is_of(entry: Object, operation: str, managers: Collection[str]) -> bool:
+    """Return whether an entry is of writes to the object itself by one of these managers."""
+    is_meant = entry.get("operation") == operation and not entry.get("subresource")
+    return is_meant and entry.get("manager") in managers

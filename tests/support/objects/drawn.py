@@ -10,7 +10,7 @@ from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
-from hedgerow_tools.planning.submission import Submitted
+from hedgerow_tools.planning.dry_run import Submitted
 from support.objects.definitions import definition, free, number, of, text
 from support.objects.definitions import items as listed
 

@@ -13,8 +13,8 @@ from controllers.subject import Subject
 from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow_tools.planning.forecaster import Forecaster
-from hedgerow_tools.planning.submission import UserApply
+from hedgerow_tools.planning.dry_run import UserApply
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 from model.programs import World
 from support.operator.planned import FixedClock, Operator, Told, foretold, happened
 
@@ -70,7 +70,7 @@ class Trial:
             before[f"{controller.resource.api.kind}/{name}"] = self._stored(manifest)
             self.clock.move(timedelta(hours=1))
         applier = UserApply()
-        forecaster = Forecaster(self.cluster, self.clock, applier=applier)
+        forecaster = ResourceForecaster(self.cluster, self.clock, applier=applier)
         plan = await forecaster.of_manifest(controller, planned)
         if not self._submit(planned):
             assert [found.action for found in plan.objects] == ["refused"]

@@ -19,7 +19,7 @@ import anyio
 import httpx
 
 from hedgerow.encoding import decode
-from hedgerow.kube import clientside, fence, review_requests, wire
+from hedgerow.kube import dry_runs, fence, review_requests, wire
 from hedgerow.kube.wire import Request
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
@@ -414,7 +414,7 @@ def _verb(request: Request, name: str, *, is_review: bool) -> str:
     if request.method == "POST":
         return "review" if is_review else "create"
     if request.method == "PATCH" and request.verb != "apply":
-        return "patch" if request.content_type == clientside.MERGE_PATCH else "edit"
+        return "patch" if request.content_type == dry_runs.MERGE_PATCH else "edit"
     verb = request.verb if request.verb in {"apply", "delete", "watch"} else "read"
     return "list" if verb == "read" and not name else verb
 

@@ -16,7 +16,7 @@ from hedgerow_testing.memory.answers import Refused
 from hedgerow_testing.memory.kind import custom
 from hedgerow_testing.memory.kinds import BUILTIN
 from hedgerow_testing.memory.server import Server
-from hedgerow_tools.planning.submission import Submission, UserApply
+from hedgerow_tools.planning.dry_run import Submission, UserApply
 from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal
 from support.server.connected import connected
 from tools.planning.asked import asked

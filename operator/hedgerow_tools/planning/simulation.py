@@ -1,4 +1,4 @@
-"""Passes: the operator's own reconciler over one resource, on the dry-run cluster."""
+"""Simulation: the operator's own passes over one resource, on a simulated cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hedgerow.runtime.passes.reconciler import Reconciler
 from hedgerow.runtime.passes.resource_pass import Outcome
 from hedgerow.runtime.passes.state import ResourceState
 from hedgerow_tools.fields.forecast import rolled_out
-from hedgerow_tools.planning.dry_run import DryRunCluster, EndlessError
+from hedgerow_tools.planning.simulated_cluster import EndlessError, SimulatedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,22 +50,22 @@ QUOTA: Final = "exceeded quota"
 class _RecordingApplier(Applier):
     """Writes like the operator, but first records what it would take by force."""
 
-    def __init__(self, dry_run: DryRunCluster, field_manager: str) -> None:
-        super().__init__(dry_run, field_manager)
-        self._dry_run = dry_run
+    def __init__(self, cluster: SimulatedCluster, field_manager: str) -> None:
+        super().__init__(cluster, field_manager)
+        self._cluster = cluster
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
-        await self._dry_run.claim(write.ref, write.claims)
+        await self._cluster.claim(write.ref, write.claims)
         return await super().apply(write, before)
 
     async def take_over(self, ref: ObjectRef, live: Object, places: Iterable[FieldPath]) -> Object:
         answer = await super().take_over(ref, live, places)
-        self._dry_run.take_over(ref)
+        self._cluster.take_over(ref)
         return answer
 
 
 class Simulation:
-    """One resource, its live children, and the real reconciler on a dry-run cluster.
+    """One resource, its live children, and the real reconciler on a simulated cluster.
 
     `ref` is the resource as it would be. `allows_claims`: its namespace allows claims. `unchecked`
     collects what could not be checked.
@@ -75,11 +75,11 @@ class Simulation:
         self,
         controller: Controller[Any],
         installation: Installation,
-        dry_run: DryRunCluster,
+        cluster: SimulatedCluster,
         clock: Clock,
         ref: ObjectRef,
     ) -> None:
-        self.cluster = dry_run
+        self.cluster = cluster
         self.ref = ref
         self.field_manager = installation.field_manager(controller.name)
         self.allows_claims = True
@@ -91,12 +91,12 @@ class Simulation:
             cache=self._cache,
             clock=clock,
             permission=self._permission,
-            server_time=dry_run.cluster.server_time,
+            server_time=cluster.cluster.server_time,
         )
         self._reconciler = Reconciler(
             self._planner,
-            _RecordingApplier(dry_run, self.field_manager),
-            EventPublisher(self._planner, Recorder(dry_run, clock, self.field_manager)),
+            _RecordingApplier(cluster, self.field_manager),
+            EventPublisher(self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
     @property
@@ -155,12 +155,12 @@ class Simulation:
         Each is the operator's own create, as a dry run that nothing else is planned from.
         """
         templates = self._planner.controller.templates
-        trial = DryRunCluster(self.cluster.cluster, absent=self.cluster.absent)
+        trial = SimulatedCluster(self.cluster.cluster, absent=self.cluster.absent)
         for child in templates(resource) if templates else ():
             await self._try(trial, child)
         return tuple(trial.refusals)
 
-    async def _try(self, trial: DryRunCluster, child: Create) -> None:
+    async def _try(self, trial: SimulatedCluster, child: Create) -> None:
         installation, name = self._planner.installation, self._planner.controller.name
         owner, label = replace(self.ref, uid=self.uid), installation.label(name)
         body = declare(child, owner, label, key=installation.label_key)

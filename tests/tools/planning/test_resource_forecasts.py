@@ -1,4 +1,4 @@
-"""Forecaster, over the cluster in memory: what is foretold of each situation, and what is sent."""
+"""Resource forecasts, over the cluster in memory: what is foretold, and what is sent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow_testing.memory.answers import missing
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
 from hedgerow_tools.fields.relabelling import CLIENT_SIDE, LAST_APPLIED
-from hedgerow_tools.planning.forecaster import Forecaster
-from hedgerow_tools.planning.submission import STORED_LIMIT, UserApply
+from hedgerow_tools.planning.dry_run import STORED_LIMIT, UserApply
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 from runtime.clockwork import POD, Clockwork
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
@@ -54,7 +54,7 @@ class Plan:
         self.world = world
         self.api = asked(world.server, *lacks)
         self.cluster = connected(self.api)
-        self.forecaster = Forecaster(self.cluster, world.clock, applier=applier)
+        self.forecaster = ResourceForecaster(self.cluster, world.clock, applier=applier)
 
     async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version

@@ -1,4 +1,4 @@
-"""Client-side apply: the two requests that kubectl makes for it, only as dry runs.
+"""Dry runs: of the two requests that kubectl makes for client-side apply.
 
 The operator asks by the first one whether it could create a child anew, and `hedgerow plan` by the
 second one what is left for kubectl to take over. Both always have `dryRun=All`: the API server

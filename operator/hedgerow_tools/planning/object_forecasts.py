@@ -1,7 +1,8 @@
-"""Objects: the forecasts of any objects in files, by server-side apply as some field manager.
+"""Object forecasts: what applying any objects of files would do, as some field manager.
 
-They are planned one after another, as they would be applied: an earlier object may create the
-namespace or define the kind of a later one. hedgerow's own kinds go on with the operator's passes.
+The objects are planned one after another, as they would be applied: an earlier object may create
+the namespace or define the kind of a later one. hedgerow's own kinds go on with the operator's
+passes.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
 from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.planning.dry_run import Submission, Submitted
 from hedgerow_tools.planning.files import flaw
 from hedgerow_tools.planning.helm import release_of
 from hedgerow_tools.planning.kinds import DEFINITION, KnownKinds
-from hedgerow_tools.planning.submission import Submission, Submitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.structure import Structure
-    from hedgerow_tools.planning.forecaster import Forecaster
+    from hedgerow_tools.planning.dry_run import UserApply
     from hedgerow_tools.planning.helm import Release
-    from hedgerow_tools.planning.submission import UserApply
+    from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 
 MOST_SILENT = 3
 """Objects in turn about which the server gives no answer: it hangs, and no more is asked."""
@@ -48,7 +49,7 @@ BEING_DELETED = "it is being deleted, whatever is applied to it"
 class ObjectForecaster:
     """Makes the forecasts of a sequence of objects; `namespace` is that of those without one."""
 
-    forecaster: Forecaster
+    forecaster: ResourceForecaster
     namespace: str
     kinds: KnownKinds = field(init=False)
     _made: set[str] = field(default_factory=set[str])

@@ -1,4 +1,4 @@
-"""Forecaster: the forecast of one resource, from the cluster and from what would be applied."""
+"""Resource forecasts: what applying one of the operator's resources, and its passes, would do."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from hedgerow_tools.fields.forecast import (
     held_by,
     yielded,
 )
-from hedgerow_tools.objects.openapi import Structures
-from hedgerow_tools.planning.dry_run import DryRunCluster, is_gone
-from hedgerow_tools.planning.passes import Simulation
-from hedgerow_tools.planning.submission import Submission, Submitted, UserApply
+from hedgerow_tools.objects.structures import Structures
+from hedgerow_tools.planning.dry_run import Submission, Submitted, UserApply
+from hedgerow_tools.planning.simulated_cluster import SimulatedCluster, is_gone
+from hedgerow_tools.planning.simulation import Simulation
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ContestedField, CustomResource, Object
     from hedgerow_tools.fields.structure import Structure
-    from hedgerow_tools.planning.dry_run import DryRunObject
+    from hedgerow_tools.planning.simulated_cluster import SimulatedObject
 
 
 @dataclass(slots=True)
-class Forecaster:
-    """Makes forecasts for one cluster, with one user's rights; writes nothing."""
+class ResourceForecaster:
+    """Makes forecasts of resources of one cluster, with one user's rights; writes nothing."""
 
     cluster: Cluster
     clock: Clock
@@ -128,8 +128,8 @@ class Forecaster:
         live = submitted.live or {}
         meta = metadata(live)
         ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
-        dry_run = DryRunCluster(self.cluster, absent=absent)
-        simulation = Simulation(controller, self.installation, dry_run, self.clock, ref)
+        cluster = SimulatedCluster(self.cluster, absent=absent)
+        simulation = Simulation(controller, self.installation, cluster, self.clock, ref)
         place = await self.namespace(ref.namespace)
         if place:
             simulation.allows_claims = allows_claims(place)
@@ -142,12 +142,12 @@ class Forecaster:
             simulation.unchecked.append("the namespace is being deleted: nothing is created in it")
         if is_terminating(live):
             simulation.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
-        await simulation.fill(dry_run.add(ref, stored, live))
+        await simulation.fill(cluster.add(ref, stored, live))
         outcome = await simulation.run()
         observation = await simulation.observe()
-        if observation and observation.resource and not dry_run.refusals:
-            dry_run.refusals += await simulation.try_templates(observation.resource)
-        found = dry_run.objects[ref].live if ref in dry_run.objects else None
+        if observation and observation.resource and not cluster.refusals:
+            cluster.refusals += await simulation.try_templates(observation.resource)
+        found = cluster.objects[ref].live if ref in cluster.objects else None
         after = said(found or {})
         forecast = Forecast(
             ref,
@@ -159,12 +159,12 @@ class Forecaster:
             yields=tuple(yielded(observation.plan_input, observation.desired))
             if observation
             else (),
-            refusals=tuple(dict.fromkeys(dry_run.refusals)),
+            refusals=tuple(dict.fromkeys(cluster.refusals)),
             before=said(stored or {}).conditions,
             after=after.conditions,
             said_before=further(stored),
             said_after=further(found),
-            events=tuple(dict.fromkeys(dry_run.events)),
+            events=tuple(dict.fromkeys(cluster.events)),
             unchecked=tuple(dict.fromkeys(simulation.unchecked)),
             again_in=outcome.requeue_after,
             annotations=meta.get("annotations") or {},
@@ -238,7 +238,7 @@ def _judged(
 
 
 def _forecast(
-    found: DryRunObject, field_manager: str, structure: Structure | None
+    found: SimulatedObject, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
     forced = tuple(leaf.path for leaf in found.claims)
     if is_gone(found):
@@ -260,7 +260,7 @@ def _claims(simulation: Simulation) -> list[ContestedField]:
 
 
 def _further(
-    found: DryRunObject, before: Object | None, field_manager: str, structure: Structure | None
+    found: SimulatedObject, before: Object | None, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
     if found.live is None or is_terminating(found.live):
         lines = foreseen(before, None, field_manager, structure)

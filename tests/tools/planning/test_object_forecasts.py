@@ -14,18 +14,18 @@ from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_testing.memory.kind import custom
 from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.planning.command import EXITS
-from hedgerow_tools.planning.dry_run import NO_NAMESPACE
-from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.dry_run import MANAGED_FIELDS, NOT_SHOWN, UserApply
 from hedgerow_tools.planning.helm import Release
 from hedgerow_tools.planning.listing import listed
-from hedgerow_tools.planning.objects import (
+from hedgerow_tools.planning.object_forecasts import (
     CHANGED_KIND,
     NO_KIND,
     NO_NAME,
     NO_VERSION,
     ObjectForecaster,
 )
-from hedgerow_tools.planning.submission import MANAGED_FIELDS, NOT_SHOWN, UserApply
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
+from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE
 from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
 from support.server.apiserver import Act, Exchange, Reply, refusal
@@ -96,7 +96,7 @@ class Plan:
         self.server.serve(*([custom(WIDGET)] if served else []))
         self.api = asked(self.server, *lacks)
         self.forecaster = ObjectForecaster(
-            Forecaster(connected(self.api), self.world.clock, applier=applier), NS
+            ResourceForecaster(connected(self.api), self.world.clock, applier=applier), NS
         )
 
     async def of(self, *manifests: Object) -> list[Forecast]:

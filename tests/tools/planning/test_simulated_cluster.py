@@ -1,4 +1,4 @@
-"""DryRunCluster: it meets an apply's own conditions as a server does, and comes to an end."""
+"""SimulatedCluster: it meets an apply's own conditions as a server does, and comes to an end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hedgerow.objects import metadata
 from hedgerow.plan.conditions import ready
 from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import Service
-from hedgerow_tools.planning.dry_run import DryRunCluster
-from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
+from hedgerow_tools.planning.simulated_cluster import SimulatedCluster
 from runtime.scenes import settled
 from runtime.world import CONTROLLER, NS, World
 from support.server.connected import connected
@@ -36,8 +36,8 @@ def service(name: str = "demo", **meta: Any) -> Object:
     }
 
 
-async def dry_run_cluster(world: World | None = None) -> DryRunCluster:
-    return DryRunCluster(connected(asked((world or await settled()).server)))
+async def dry_run_cluster(world: World | None = None) -> SimulatedCluster:
+    return SimulatedCluster(connected(asked((world or await settled()).server)))
 
 
 class TestConditions:
@@ -122,7 +122,7 @@ async def must_be_given_up(compose: Callable[[Any, Any], Desired]) -> None:
         "bluegreen", CONTROLLER.resource, compose, (Service,), child_names=names
     )
     cluster = connected(asked(world.server))
-    found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+    found = await ResourceForecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
     assert found is not None
     assert found.unchecked == (ENDLESS,)

@@ -1,4 +1,4 @@
-"""OpenAPI: what a server publishes of its kinds, read once for each group version."""
+"""Structures: of the kinds that a server publishes in OpenAPI, read once for each group version."""
 
 from __future__ import annotations
 
