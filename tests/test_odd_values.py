@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
-from hedgerow.fields.canonical import canonical
+from hedgerow.fields.canonical import canonical_value
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
 from hedgerow.kube.wire import seconds
@@ -43,11 +43,11 @@ def annotated(name: str, text: str) -> Object:
 LIMITS = ("f:resources", "f:limits", "f:cpu")
 TRANSITION = ("f:status", "f:conditions", "f:lastTransitionTime")
 READ: dict[str, tuple[Callable[[], object], object]] = {
-    "a quantity": (lambda: canonical(DIGITS, LIMITS), DIGITS),
-    "a quantity's fraction": (lambda: canonical(f"0.{DIGITS}", LIMITS), f"0.{DIGITS}"),
-    "a quantity's zeros": (lambda: canonical(f"{'0' * 5000}1", LIMITS), f"{'0' * 5000}1"),
-    "a time before the first": (lambda: canonical(BEFORE, TRANSITION), BEFORE),
-    "a time after the last": (lambda: canonical(AFTER, TRANSITION), AFTER),
+    "a quantity": (lambda: canonical_value(DIGITS, LIMITS), DIGITS),
+    "a quantity's fraction": (lambda: canonical_value(f"0.{DIGITS}", LIMITS), f"0.{DIGITS}"),
+    "a quantity's zeros": (lambda: canonical_value(f"{'0' * 5000}1", LIMITS), f"{'0' * 5000}1"),
+    "a time before the first": (lambda: canonical_value(BEFORE, TRANSITION), BEFORE),
+    "a time after the last": (lambda: canonical_value(AFTER, TRANSITION), AFTER),
     "an instant before the first": (lambda: instant(BEFORE), None),
     "an instant after the last": (lambda: instant(AFTER), None),
     "an instant in Go's year 0": (lambda: instant(YEAR_0), None),

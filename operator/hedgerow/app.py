@@ -11,11 +11,11 @@ import structlog
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.pod import in_pod
-from hedgerow.plan.stubs import readable
+from hedgerow.plan.too_large import readable
 from hedgerow.process.api_server import ApiServerCheck
+from hedgerow.process.lacking_rights import RightsCheck, tell_unserved
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.memory import RESERVE, memory_limit, most_for_caches
-from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
@@ -24,7 +24,7 @@ from hedgerow.runtime.cache.door import Door
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.logs import configure
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner

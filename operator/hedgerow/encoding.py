@@ -142,7 +142,7 @@ def to_ascii(
     return json.dumps(value, sort_keys=ordered, separators=separators, default=default)
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """Return the one text of a value as JSON: compact, keys sorted, nothing escaped in vain."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from hedgerow.encoding import canonical
+from hedgerow.encoding import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -243,5 +243,5 @@ def controller_reference(owner: ObjectRef) -> Object:
 
 def digest(*parts: Any) -> str:
     """Return a short, stable digest of JSON values (16 hex digits of SHA-256)."""
-    text = canonical(parts)
+    text = canonical_json(parts)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

@@ -15,7 +15,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 RUNTIME = "hedgerow.runtime"
 PUBLIC = (
-    *("clock", "logs", "metrics", "metric_names", "namespaces", "passes.turns"),
+    *("clock", "logs", "meters", "metric_names", "namespaces", "passes.turns"),
     *("workqueue", "cache.door", "cache.store"),
     *("events.recorder", "events.notices"),
 )

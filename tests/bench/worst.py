@@ -10,7 +10,7 @@ import gc
 import time
 
 from hedgerow.encoding import encode
-from hedgerow.plan.stubs import most_values
+from hedgerow.plan.too_large import most_values
 from plan.worst import ENTRIES, SITUATIONS, admitted
 
 CALLS = 5

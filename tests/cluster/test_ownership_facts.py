@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed_fields import entry, managers
+from hedgerow.fields.managed_fields import all_holders, entry
 from hedgerow.fields.ownership import judge, leave_out, residual
 from hedgerow_testing.api import Object
 from hedgerow_tools.fields.diff import difference
@@ -137,7 +137,7 @@ class TestOrder:
 
         names = [one["name"] for one in after["spec"]["template"]["spec"]["containers"]]
         assert names == ["b", "a"]
-        assert [one.manager for one in managers(after)] == [OURS]
+        assert [one.manager for one in all_holders(after)] == [OURS]
         assert [(line.kind, line.path) for line in difference(before, after, OURS)] == [
             ("moved", ".spec.template.spec.containers")
         ]
@@ -185,7 +185,7 @@ class TestConflicts:
         first = world.apply(body, OURS).must()
         live = world.merge(body, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
 
-        assert [h.manager for h in managers(live)] == [h.manager for h in managers(first)]
+        assert [h.manager for h in all_holders(live)] == [h.manager for h in all_holders(first)]
         assert judge(body, live, OURS).settled
 
     def test_an_atomic_field_is_contested_whole(self, world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.canonical import canonical, quantity
+from hedgerow.fields.canonical import canonical_value, quantity
 from hedgerow.fields.ownership import judge
 from hedgerow_testing.api import Api, Object
 from support.objects.cases import container, pod, workload
@@ -89,7 +89,7 @@ def test_a_canonical_declaration_meets_no_conflict_over_spelling(api: Api) -> No
     assert [leaf.path for leaf in judge(spelled, live, OURS).contested] == api.apply(
         spelled, OURS
     ).conflicts
-    assert api.apply(canonical(spelled), OURS).ok
+    assert api.apply(canonical_value(spelled), OURS).ok
 
 
 def test_times_are_respelled_as_we_do(api: Api) -> None:
@@ -99,7 +99,7 @@ def test_times_are_respelled_as_we_do(api: Api) -> None:
         "renewTime": "2026-01-01T00:00:00.123456Z",
     }
     refused = named({**LEASE.manifest, "spec": times}, "times")
-    body = canonical(refused)
+    body = canonical_value(refused)
     live = api.apply(body, OURS).must()
 
     assert not api.apply(refused, OURS).ok

@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.fields.canonical import (
     builtin,
-    canonical,
+    canonical_value,
     identical,
     is_completed,
     quantity,
@@ -206,14 +206,16 @@ class TestCanonical:
     def test_only_known_places_are_respelled(self) -> None:
         container = {"resources": {"limits": {"cpu": "1000m"}}, "args": ["1000m"]}
 
-        assert {"resources": {"limits": {"cpu": "1"}}, "args": ["1000m"]} == canonical(container)
+        assert {"resources": {"limits": {"cpu": "1"}}, "args": ["1000m"]} == canonical_value(
+            container
+        )
 
     def test_what_the_server_adds_inside_atomic_fields_is_added(self) -> None:
         field, token = {"fieldPath": "metadata.name"}, {"path": "token"}
         sources = [{"downwardAPI": {"items": [{"path": "a", "fieldRef": field}]}}]
         declared = {"sources": [*sources, {"serviceAccountToken": token}]}
 
-        spelled = canonical(declared)
+        spelled = canonical_value(declared)
 
         assert spelled["sources"][0]["downwardAPI"]["items"][0]["fieldRef"] == {
             **field,

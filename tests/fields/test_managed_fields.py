@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed_fields import Holder, applied, entry, held_items, managers
+from hedgerow.fields.managed_fields import Holder, all_holders, applied, entry, held_items
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Secret
 from support.objects.foreign import POISON
@@ -36,7 +36,7 @@ class TestEntry:
     )
     def test_an_untracked_object_has_none(self, live: dict[str, object]) -> None:
         assert entry(live, "us") is None
-        assert () == managers(live)
+        assert () == all_holders(live)
 
     def test_holders_come_in_the_servers_order(self) -> None:
         assert (
@@ -44,7 +44,7 @@ class TestEntry:
             Holder("us", "Apply", "status"),
             Holder("us", "Apply"),
             Holder("us2", "Apply"),
-        ) == managers(LIVE)
+        ) == all_holders(LIVE)
 
     def test_what_a_manager_applied_below_a_place_is_told_by_name(self) -> None:
         fields = {"f:data": {".": {}, "f:a": {}, "f:b.c": {}}}
@@ -58,7 +58,7 @@ class TestEntry:
     def test_a_subresource_which_the_server_takes_as_it_comes_is_printable(self) -> None:
         odd = {"manager": "us", "operation": "Update", "subresource": POISON}
 
-        (holder,) = managers({"metadata": {"managedFields": [odd]}})
+        (holder,) = all_holders({"metadata": {"managedFields": [odd]}})
 
         assert holder.subresource.isprintable()
 

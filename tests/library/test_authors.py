@@ -40,7 +40,7 @@ from hedgerow.deploy import confinement
 from hedgerow.deploy.names import Names
 from hedgerow.plan.declaration import DeclarationError
 from hedgerow.registry import Registry
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow_testing import InMemory, target
 from hedgerow_testing.purity import NotPureError, difference
 from library.greeter import GREETER, ConfigMap, GreetingStatus

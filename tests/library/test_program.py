@@ -26,8 +26,8 @@ from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
 from hedgerow.plan.installations import instance_of
 from hedgerow.plan.remedies import remedies
 from hedgerow.registry import LONGEST, Registry
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.metric_names import DurationMetric
-from hedgerow.runtime.metrics import Meters
 from hedgerow.shard import lease_name
 from hedgerow.version import user_agent, version
 from hedgerow_schemas.base import ContestedField

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from hedgerow.runtime.cache.door import Door
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow_schemas.builtin import Deployment
 from support.operator.registered import CONTROLLERS
 

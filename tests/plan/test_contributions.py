@@ -18,7 +18,14 @@ from hedgerow.plan.children import Plan, plan_own, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.plan.writes import ChildId, Write, admitted_digest, judge_admitted, release, unguarded
+from hedgerow.plan.writes import (
+    ChildId,
+    Write,
+    admitted_digest,
+    give_back,
+    judge_admitted,
+    unguarded,
+)
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -287,22 +294,22 @@ class TestGivingBack:
         stage.carry_out(replicas(3, minReadySeconds=5))
         remains = {"spec": {"replicas": 2}}
 
-        write = release(Deployment.api, stage.live, MANAGER, remains)
+        write = give_back(Deployment.api, stage.live, MANAGER, remains)
         assert write is not None
         assert not write.claims
         stage.server.apply(write.body, MANAGER)
 
         assert stage.replicas == 2
         assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
-        assert release(Deployment.api, stage.live, MANAGER, remains) is None
+        assert give_back(Deployment.api, stage.live, MANAGER, remains) is None
 
     def test_what_remains_is_without_what_others_hold(self, stage):
         stage.carry_out(replicas(3, minReadySeconds=5))
         stage.server.scale(TARGET, 7, "kubectl")
         remains = {"spec": {"replicas": 2, "minReadySeconds": 5}}
 
-        assert release(Deployment.api, stage.live, MANAGER, remains) is None
-        write = release(Deployment.api, stage.live, MANAGER, {"spec": {"replicas": 2}})
+        assert give_back(Deployment.api, stage.live, MANAGER, remains) is None
+        write = give_back(Deployment.api, stage.live, MANAGER, {"spec": {"replicas": 2}})
         assert write is not None
         stage.server.apply(write.body, MANAGER)
 

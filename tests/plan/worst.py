@@ -18,7 +18,7 @@ from hedgerow.contract import Apply, Desired
 from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership, unions
 from hedgerow.objects import ChildId, Installation, ObjectRef
-from hedgerow.plan import status, stubs, writes
+from hedgerow.plan import status, too_large, writes
 from hedgerow.plan.children import ChildPlanner, Plan, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.yield_and_claim import field_policy_of
@@ -334,11 +334,11 @@ def admitted(name: str) -> Case:
 
     The resource has no managed fields but those of its status: whoever may edit it may reset them.
     """
-    made, least, most = SITUATIONS[name], 1, 2 * stubs.MOST_VALUES
+    made, least, most = SITUATIONS[name], 1, 2 * too_large.MOST_VALUES
     while least < most:
         middle = (least + most + 1) // 2
         case = made(middle)
-        if not any(stubs.excess(obj, encode(obj)) for obj in (case.live, case.resource)):
+        if not any(too_large.excess(obj, encode(obj)) for obj in (case.live, case.resource)):
             least = middle
         else:
             most = middle - 1
@@ -376,8 +376,8 @@ ENTRIES: Mapping[str, Callable[[Case], object]] = {
     "managed fields": lambda c: (
         (held := managed_fields.held(c.live)) and [held.at(steps) for steps in c.steps]
     ),
-    "stub": lambda c: stubs.stub(c.live, stubs.Excess(2, 1, "bytes"), MANAGER),
-    "too large": lambda c: stubs.excess(c.live, encode(c.live)),
+    "stub": lambda c: too_large.stub_of(c.live, too_large.Excess(2, 1, "bytes"), MANAGER),
+    "too large": lambda c: too_large.excess(c.live, encode(c.live)),
     "difference": lambda c: diff.difference(c.live, c.after, MANAGER),
     "owners": lambda c: field_tree.owners(c.live, {".spec": "BlueGreen/web"}),
     "merge": lambda c: merge.merge(c.live, c.want, MANAGER),

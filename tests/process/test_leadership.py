@@ -21,7 +21,7 @@ from hedgerow.process.leaderelection.thread import start
 from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shard import lease_name

@@ -19,7 +19,7 @@ from hedgerow.process import services
 from hedgerow.process.certificates import server_names
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.material import names_of
 from hedgerow.serving.certificates.secret import SECRET

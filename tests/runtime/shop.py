@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from hedgerow.contract import Desired, Key
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow_testing.memory.inmemory import any_claims
 from hedgerow_testing.memory.life import operator
 from hedgerow_testing.memory.watched import Watched

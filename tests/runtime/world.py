@@ -16,7 +16,7 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube.errors import Unavailable
 from hedgerow.objects import Installation
 from hedgerow.runtime.events.recorder import Limits
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow_schemas.base import Resource

@@ -8,7 +8,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.serving.authorization import Access, AccessVerdict
 from hedgerow.serving.metrics import metrics_app
 

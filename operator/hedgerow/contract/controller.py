@@ -128,9 +128,10 @@ class Controller(CheckedArguments, Generic[R]):
       one name, if they own no children: they are one field manager then, are chosen together, and
       have the same `opt_in`.
     - `shared`: kinds of children of which others may have parts, such as keys of a Secret. While
-      another field manager holds such a part, the child is given back instead of deleted: what only
-      we hold is removed, with our label and owner reference, and the rest stays. So do the fields
-      at the top that are named for the kind: those that the API server lets nobody change.
+      another field manager holds such a part, the child is given up instead of deleted: what only
+      we hold is removed, with our label and owner reference, and the rest stays. The top-level
+      fields that are listed for the kind, such as `type`, stay as well: the API server lets nobody
+      change them.
     """
 
     name: str
@@ -155,7 +156,7 @@ class Controller(CheckedArguments, Generic[R]):
 
     @cached_property
     def is_custom(self) -> bool:
-        """Whether the resource is custom: it has a definition, and a status that we write."""
+        """Whether it is a custom resource: we install its definition, and write its status."""
         return issubclass(self.resource, CustomResource)
 
     def home(self, key: Key) -> str:
@@ -201,10 +202,11 @@ class Controller(CheckedArguments, Generic[R]):
         return (*self.written, *(relation.kind for relation in self.relates))
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
-        """Return the name patterns of a kind; `{}` is the resource's name, and also the default.
+        """Return the name patterns of a kind of children, by default the resource's own name, `{}`.
 
-        A `*` at the end stands for any text; alone it is for names that the spec gives. A pattern
-        without `{}` is a name that does not depend on the resource's.
+        In a pattern, `{}` stands for the resource's name, and a `*` at the end for any text:
+        `{}-*`. The pattern `*` is for names that the spec gives. A pattern without `{}` is a name
+        that does not depend on the resource's.
         """
         return self.child_names.get(kind, ("{}",))
 

@@ -81,7 +81,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An Event to publish on the resource, once per `reason` and `note`."""
+    """An Event to publish on the resource: once for each `reason`, `note` and generation of it."""
 
     reason: str
     note: str

@@ -97,9 +97,10 @@ class ContributesTo(CheckedArguments):
     object alone, so that after a restart too it is known whose an object is. The resource and the
     object are in one namespace; another key counts as None.
 
-    Of several controllers with one name each object has to concern exactly one, by `concerns`: the
-    others would give back what that one holds. `reduce` drops the fields that nobody reads before
-    an object is cached; `metadata` stays but for what changes with the status alone.
+    `concerns` returns whether an object concerns this controller. Several controllers with one name
+    are one field manager: it has to be true for exactly one of them, since all others give back the
+    fields that it holds. `reduce` drops the fields that nobody reads before an object is cached;
+    of `metadata` only what changes with the status alone may be dropped.
 
     `remains` returns the fields that stay declared of an object that is given back because there is
     no resource that may contribute to it: deleted, not picked any more, or no longer the one that

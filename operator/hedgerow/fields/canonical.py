@@ -100,7 +100,7 @@ def same(want: Any, live: Any, field_path: Sequence[str] = ()) -> bool:
     what the server adds only where it is known to add it. A field that is declared empty may be
     absent: the server stores no empty values of optional fields (Go's `omitempty`).
     """
-    return identical(want, live) or _is_stored(canonical(want, field_path), live)
+    return identical(want, live) or _is_stored(canonical_value(want, field_path), live)
 
 
 def _is_stored(want: Any, live: Any) -> bool:
@@ -124,7 +124,7 @@ def is_completed(want: Any, live: Any, field_path: Sequence[str]) -> bool:
     if any("" in parse(step).values for step in field_path if step.startswith("k:")):
         return True
     name = next((step[2:] for step in reversed(field_path) if step.startswith("f:")), "")
-    return _is_completed(canonical(want, field_path), live, name)
+    return _is_completed(canonical_value(want, field_path), live, name)
 
 
 def _is_completed(want: Any, live: Any, name: str) -> bool:
@@ -139,7 +139,7 @@ def _is_completed(want: Any, live: Any, name: str) -> bool:
     return name in _NEVER_ZERO if want == 0 else name not in _MEANT_EMPTY
 
 
-def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:
+def canonical_value(value: Any, field_path: Sequence[str] = ()) -> Any:
     """Return the value at `field_path` in the spelling that the server uses for a built-in kind.
 
     An apply of the canonical form settles at once. It does not conflict with a co-owner whose value

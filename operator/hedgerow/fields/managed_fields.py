@@ -155,6 +155,6 @@ def applied(live: View, manager: str, *path: str) -> frozenset[str]:
     return frozenset(step.removeprefix("f:") for step in tree if step.startswith("f:"))
 
 
-def managers(live: Object) -> tuple[Holder, ...]:
+def all_holders(live: Object) -> tuple[Holder, ...]:
     """Return every entry's holder, in the server's order."""
     return tuple(holder for holder, _, _ in entries(live))

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from hedgerow.encoding import to_ascii
 from hedgerow.fields.applyconfiguration import item, without_nulls
-from hedgerow.fields.canonical import builtin, canonical, identical, same
-from hedgerow.fields.managed_fields import Entries, Holder, entries, entry, held, managers
+from hedgerow.fields.canonical import builtin, canonical_value, identical, same
+from hedgerow.fields.managed_fields import Entries, Holder, entries, entry, held
 from hedgerow.fields.paths import (
     SELF,
     Positions,
@@ -260,7 +260,7 @@ def _steps(place: _Place) -> tuple[str, ...]:
 
 
 __all__ = [
-    "Holder", "Leaf", "Verdict", "entry", "judge", "leave_out", "managers", "residual", "same",
+    "Holder", "Leaf", "Verdict", "entry", "judge", "leave_out", "residual", "same",
     "without_nulls",
 ]  # fmt: skip
 
@@ -445,7 +445,7 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     spelled: dict[FieldPath, _Edit] = {
         leaf.field_path: partial(_replaced, leaf.live)
         for leaf in verdict.contested
-        if identical(canonical(leaf.want, leaf.field_path), leaf.live)
+        if identical(canonical_value(leaf.want, leaf.field_path), leaf.live)
     }
     return _edited(want, spelled) if spelled else want
 

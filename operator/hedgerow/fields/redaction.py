@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.encoding import canonical
+from hedgerow.encoding import canonical_json
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_map
 from hedgerow.texts import LONGEST, printable
@@ -107,7 +107,7 @@ def worded(value: Any, longest: int = LONGEST) -> str:
     if not isinstance(value, str):
         return printable(beginning(value, longest), longest)
     text = value[: longest + 1]  # one character more is cut
-    written = canonical(text)
+    written = canonical_json(text)
     return printable(text if _is_plain(text, written) else written, longest)
 
 

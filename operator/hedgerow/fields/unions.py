@@ -63,9 +63,9 @@ def in_the_way(
 ) -> tuple[FieldPath, ...]:
     """Return the fields that nobody holds and for which the server refused a declaration.
 
-    `causes` are the fields that the refusal names, such as `spec.volumes[0].configMap`. In the way
-    is a live field that is not declared: one that is named itself, or one that excludes what is
-    declared beside or within the named one.
+    `causes` are the fields that the refusal names, such as `spec.volumes[0].configMap`. A live
+    field is in the way if it is not declared, and a cause names it, or it excludes a declared field
+    beside or within the one that a cause names.
 
     What `manager` holds and no longer declares goes by the apply itself. If another manager holds
     something of a field that is in the way, the result is empty: taking over the rest would not

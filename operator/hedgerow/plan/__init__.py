@@ -6,6 +6,6 @@
 - `yield_and_claim`: the annotations `hedgerow.dev/yield` and `hedgerow.dev/claim`.
 - `status`, `conditions`: what the resource's status says afterwards; `status_annotation`: what a
   built-in resource says instead.
-- `immutable`, `installations`, `stubs`: special cases: fields that cannot change, objects of
+- `immutable`, `installations`, `too_large`: special cases: fields that cannot change, objects of
   other installations, objects too large to cache.
 """

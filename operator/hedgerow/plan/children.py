@@ -38,10 +38,10 @@ from hedgerow.plan.writes import (
     checksum,
     contributed,
     declare,
-    given_back,
+    disowned,
+    give_back,
     judge_admitted,
     others_hold_a_part,
-    release,
 )
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 
@@ -453,7 +453,7 @@ def _parted(
 
 
 __all__ = [
-    "RESTORE_ONCE_IN", "Plan", "PlanInput", "contributions_of", "has_no_holder", "plan_given_back",
+    "RESTORE_ONCE_IN", "Plan", "PlanInput", "contributions_of", "has_no_holder", "plan_abandoned",
     "plan_own", "plan_resource",
 ]  # fmt: skip
 
@@ -611,7 +611,7 @@ def _surplus(
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
         if kind in shared and others_hold_a_part(live, manager):
-            step = given_back(kinds[kind].api, live, shared[kind])
+            step = disowned(kinds[kind].api, live, shared[kind])
             if ownership.judge(step.body, live, manager).settled:
                 about = ChildId(kind, name)
                 problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=about))
@@ -692,21 +692,22 @@ def _contribution(
     given = (
         None
         if live is None or is_terminating(live)
-        else release(api, live, plan_input.field_manager)
+        else give_back(api, live, plan_input.field_manager)
     )
     return Plan(writes=(given,) if given else ())
 
 
-def plan_given_back(
+def plan_abandoned(
     plan_input: PlanInput, abandoned: Iterable[tuple[ContributesTo, Object]]
 ) -> Plan:
-    """Return the plan for objects to which no resource contributes any more, but what remains.
+    """Return the plan to give back the fields of abandoned objects, but for those that remain.
 
-    Each of them comes with what the controller may contribute to its kind.
+    An abandoned object still has fields of ours, and no resource contributes to it any more. Each
+    comes with the `ContributesTo` of its kind, which says what remains.
     """
     manager = plan_input.field_manager
     given = (
-        release(target.kind.api, obj, manager, target.remains(target.kind(obj), manager))
+        give_back(target.kind.api, obj, manager, target.remains(target.kind(obj), manager))
         for target, obj in abandoned
     )
     return Plan(writes=tuple(write for write in given if write is not None))
@@ -733,5 +734,5 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
     if fields:
         return ContributionPlanner(plan_input, resource.api, resource.name, fields, waits).decide()
-    let_go = release(resource.api, live, plan_input.field_manager) if live else None
+    let_go = give_back(resource.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.objects import PROGRAM, PROGRAM_NAME, Installation, metadata
 from hedgerow.texts import command_line
 
@@ -62,7 +62,7 @@ def remedy(manager: str, operation: str | None, program: str = PROGRAM, command:
 
 def doubly_reported(live: Object, program: str = PROGRAM) -> str:
     """Return a warning if several installations write a resource's status; else empty."""
-    managed = (holder for holder in managers(live) if holder.subresource == STATUS)
+    managed = (holder for holder in all_holders(live) if holder.subresource == STATUS)
     writers = [
         instance_of(holder.manager, program) for holder in managed if holder.operation == "Apply"
     ]
@@ -105,7 +105,7 @@ def installation_of(live: Object, controller: str, program: str = PROGRAM) -> In
     instance, _, name = labels.get(plain.label_key, "").rpartition(".")
     if name == controller:
         return Installation(instance, program)
-    appliers = {holder.manager for holder in managers(live) if holder.operation == "Apply"}
+    appliers = {holder.manager for holder in all_holders(live) if holder.operation == "Apply"}
     start, end = f"{program}-", f"-{controller}"
     named = sorted(
         name for name in appliers if name.startswith(start) and name.endswith(end) and name != end

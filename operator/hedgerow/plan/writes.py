@@ -205,13 +205,13 @@ class Write(Struct, frozen=True):
         return self.declared or checksum(unguarded(self.body))
 
 
-def release(
+def give_back(
     api: ApiResource, live: Object, manager: str, remains: Mapping[str, Any] = _NOTHING
 ) -> Write | None:
-    """Return the apply that gives back the fields that `manager` holds of an object, or None.
+    """Return the apply that gives back what `manager` holds of a foreign object, or None.
 
-    It names the object and its observed uid, and declares only the fields that remain; of these it
-    leaves out what others hold with another value.
+    It declares the identity, the observed uid, and the fields of `remains` alone. Of these it
+    leaves out those that others hold with another value. None: there is nothing to give back.
     """
     if not managed_fields.entry(live, manager):
         return None
@@ -227,10 +227,11 @@ def release(
     return Write(ref, body, create=False, content=held, foreign=True)
 
 
-def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
-    """Return the apply that makes a child nobody's: it declares what it `keeps` and nothing else.
+def disowned(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
+    """Return the apply that gives up a child of which others hold a part.
 
-    The other parts of the object that others hold stay.
+    It declares the top-level fields that it `keeps` and nothing else, so the server removes our
+    label, our owner reference, and all fields that only we hold.
     """
     ref = ref_of(api, live)
     body = {**identity(ref), **{name: live[name] for name in keeps if name in live}}
@@ -248,11 +249,10 @@ def others_hold_a_part(live: Object, manager: str) -> bool:
 
 
 def next_steps(requests: Iterable[Write | Deletion]) -> tuple[Write | Deletion, ...]:
-    """Return those of these writes and deletions that wait for no other one, one for each object.
+    """Return the writes and deletions that wait for no other one: one for each object.
 
-    A write waits for those to the kinds that it comes `after`: whether it is still to be made, is
-    planned from their answers. Deletions wait for all writes. Only if writes wait for each other is
-    one of them not made in its order.
+    A write waits for the writes to the kinds that it comes `after`: their answers may change it.
+    Deletions wait for all writes. If all writes wait for each other, the first one is made.
     """
     first: dict[ChildId, Write | Deletion] = {}
     for request in requests:
@@ -285,7 +285,7 @@ class Deletion(Struct, frozen=True):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The fields that are left out of a write; of a deletion none."""
+        """No fields: only a `Write` leaves some out, because others hold them."""
         return ()
 
     @property

@@ -1,4 +1,7 @@
-"""Elector: whether this process leads, stands by, or works without leader election."""
+"""Leadership: whether this process leads, stands by, or works without leader election.
+
+The Lease is renewed in a thread of its own (`led`), also while the main event loop is busy.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from hedgerow.process.leaderelection.record import Seen
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.metrics import Meters
+    from hedgerow.runtime.meters import Meters
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.process.stopping import Stop
     from hedgerow.registry import Registry
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.metrics import Meters
+    from hedgerow.runtime.meters import Meters
     from hedgerow.runtime.runner import ControllerRunner
     from hedgerow.serving.authorization import Access
     from hedgerow.serving.certificates.served import Certificates

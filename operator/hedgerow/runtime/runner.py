@@ -14,12 +14,12 @@ from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
-from hedgerow.plan.stubs import concerned_by
+from hedgerow.plan.too_large import concerned_by
 from hedgerow.runtime.cache.store import ANEW_AFTER
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.passes.applier import Applier
 from hedgerow.runtime.passes.reconciler import Reconciler
 from hedgerow.runtime.watches import Watches
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.cache.store import Store
-    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource, Object
 

@@ -24,7 +24,7 @@ from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import RestoredError
-from hedgerow.runtime.metrics import watched
+from hedgerow.runtime.meters import watched
 from hedgerow.runtime.workqueue import QueueLine
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.workqueue import WorkQueue
     from hedgerow_schemas.base import Object, Resource
 

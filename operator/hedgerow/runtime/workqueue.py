@@ -125,7 +125,7 @@ class _Delays:
             delay = delay._replace(due=max(delay.due, rested))
         before = self._of.get(key)
         is_later = before is not None and before.due <= delay.due
-        if not delay.is_barred and (is_later or self.is_barred(key, delay.line)):
+        if not delay.is_barred and (is_later or self.line_up_barred(key, delay.line)):
             return False
         self._of[key] = delay
         heapq.heappush(self._heap, (delay.due, key))
@@ -135,8 +135,8 @@ class _Delays:
             heapq.heapify(self._heap)
         return True
 
-    def is_barred(self, key: Key, line: QueueLine) -> bool:
-        """Return whether a key has to wait for its time, then in this line or an earlier one."""
+    def line_up_barred(self, key: Key, line: QueueLine) -> bool:
+        """Return whether a key is barred; if so, let it be ready in no later line than this."""
         delay = self._of.get(key)
         if delay is None or not delay.is_barred:
             return False
@@ -225,7 +225,7 @@ class WorkQueue:
 
         `is_change`: a cached object has changed; a running pass that observes again needs no other.
         """
-        if self.is_closed or self._delays.is_barred(key, line):
+        if self.is_closed or self._delays.line_up_barred(key, line):
             return
         if key in self._running:
             again = self._unseen if is_change else self._again

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.encoding import decode
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 from hedgerow_schemas.crd import CRD, crd_name
@@ -61,7 +61,7 @@ async def _check_installed(stage: Stage, name: str) -> None:
     conditions = {c["type"]: c["status"] for c in live.get("status", {}).get("conditions", ())}
     established = conditions.get("Established") == "True"
     witness.check(f"{name} is Established", established, conditions)
-    appliers = [holder.manager for holder in managers(live) if holder.operation == "Apply"]
+    appliers = [holder.manager for holder in all_holders(live) if holder.operation == "Apply"]
     witness.check(f"{INSTALLER} applied it", appliers == [INSTALLER], appliers)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.cache.store import RestoredError
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow_testing.memory.feed import Feed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hedgerow.encoding import canonical, decode, to_ascii
+from hedgerow.encoding import canonical_json, decode, to_ascii
 from hedgerow.fields.paths import interleaved
 from hedgerow_testing.memory.schema import (
     Atomic,
@@ -83,14 +83,14 @@ def child(schema: TypedSchema, element: str) -> TypedSchema | None:
 def element_of(schema: Keyed | SetOf, item: Any) -> str:
     """Return the element of a list item, keys defaulted."""
     if isinstance(schema, SetOf):
-        return "v:" + canonical(item)
+        return "v:" + canonical_json(item)
     if not isinstance(item, dict):
         raise Untyped("a keyed list has an item that is no map")
     filled: Object = {**schema.defaults, **item}
     keys = {key: filled[key] for key in sorted(schema.keys) if key in filled}
     if not keys:
         raise Untyped("a list item leaves out all its keys")
-    return "k:" + canonical(keys)
+    return "k:" + canonical_json(keys)
 
 
 def check(schema: TypedSchema | Items, value: Any) -> None:

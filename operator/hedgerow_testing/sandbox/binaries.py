@@ -1,4 +1,7 @@
-"""Binaries: found in KUBEBUILDER_ASSETS, else in the cache, else downloaded, else built."""
+"""Binaries: found in KUBEBUILDER_ASSETS, else in the cache, else downloaded, else built.
+
+Their versions are those of `pins`.
+"""
 
 import os
 import shutil

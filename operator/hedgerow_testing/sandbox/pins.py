@@ -1,4 +1,7 @@
-"""Pins: the pinned versions of Kubernetes, etcd and kwok, read from their go.mod."""
+"""Pins: the pinned versions of Kubernetes, etcd and kwok, read from their go.mod.
+
+`binaries` finds, downloads or builds their binaries.
+"""
 
 import hashlib
 import re

@@ -10,9 +10,9 @@ from hedgerow.fields.ownership import covers
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import PROGRAM
+from hedgerow.process.lacking_rights import lacking_rights
 from hedgerow.process.leaderelection.divisions import at_work
 from hedgerow.process.leaderelection.record import LEASES, seen
-from hedgerow.process.rights import lacking_rights
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.shard import is_lease_of, shard_of
 from hedgerow.version import untested

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.fields.paths import parse, path_of
 from hedgerow_tools.fields.diff import change_of, fields, holders, reordered
 
@@ -58,8 +58,8 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
     """
     was, now = fields(before, after, whole=True), fields(after, before, whole=True)
     old, new = was.leaves, now.leaves
-    known = frozenset(managers(before))
-    writers = tuple(dict.fromkeys(each for each in managers(after) if each not in known))
+    known = frozenset(all_holders(before))
+    writers = tuple(dict.fromkeys(each for each in all_holders(after) if each not in known))
     moves = (_reordered(found, writers) for found in reordered(was, now))
     kept = (*_kept(old, new), *moves)
     # Within the second of its last write, the one who wrote has no new time.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from hedgerow.fields.managed_fields import Entries, Holder, entries, held, managers
+from hedgerow.fields.managed_fields import Entries, Holder, all_holders, entries, held
 from hedgerow.fields.paths import (
     SELF,
     Tree,
@@ -131,7 +131,7 @@ def owners(
     walk = _Walk(marks)
     shown = _shown(live)
     fields = walk.map((), shown, held(live), structure)
-    found = Ownership(fields, tuple(dict.fromkeys(managers(live))))
+    found = Ownership(fields, tuple(dict.fromkeys(all_holders(live))))
     paths = {node.path for node in found.places()} if marks else set[str]()
     missing = tuple(pair for pair in marks.items() if pair[0] not in paths)
     return Ownership(fields, found.holders, tuple(_gone(live, found)), missing)

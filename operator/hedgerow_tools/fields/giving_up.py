@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.applyconfiguration import versioned
-from hedgerow.fields.managed_fields import entries, entry, held, managers
+from hedgerow.fields.managed_fields import all_holders, entries, entry, held
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves
 from hedgerow.objects import annotation, metadata
@@ -160,7 +160,9 @@ def _broad(field_path: FieldPath) -> str:
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:
     """Return the subresources (empty: the object) at which a manager's applies hold fields."""
-    applied = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
+    applied = (
+        one for one in all_holders(live) if one.manager == manager and one.operation == "Apply"
+    )
     return tuple(sorted({one.subresource for one in applied}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.applyconfiguration import extract, versioned
-from hedgerow.fields.managed_fields import Holder, held, managers
+from hedgerow.fields.managed_fields import Holder, all_holders, held
 from hedgerow.fields.paths import SELF, parse, path_of
 from hedgerow.fields.sets import FieldPath, Values
 from hedgerow.objects import metadata
@@ -30,7 +30,7 @@ def unowned(live: Object, fields: Sequence[str], to: str = "") -> tuple[Move, ..
     They get the holder `to`, or are removed.
     """
     kind, name = str(live["kind"]), str(metadata(live)["name"])
-    if not managers(live):
+    if not all_holders(live):
         raise MoveRefused(
             f"no manager of {kind}/{name} is recorded, and the next apply books all its fields to"
             " before-first-apply: adopt them from that one"

@@ -14,7 +14,7 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say, typed
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.texts import numbered, printable
 from hedgerow_tools import interrupts
@@ -109,7 +109,7 @@ def holder_names(text: str) -> frozenset[HolderName]:
 
 def others(live: Object, asked: Takeover, fields: Sequence[str]) -> str:
     """Return that there is nothing to move, and who holds fields."""
-    names = ", ".join(sorted({holder.manager for holder in managers(live)} - {asked.to}))
+    names = ", ".join(sorted({holder.manager for holder in all_holders(live)} - {asked.to}))
     called = f" that is called {', '.join(fields)}" if fields else ""
     return (
         f"{', '.join(sorted(asked.managers))} holds nothing of it{called}; others:"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.options import Output, check_manager, field_option
 from hedgerow.cli.program import field_manager, program_name, registry
-from hedgerow.fields.managed_fields import entries, managers
+from hedgerow.fields.managed_fields import all_holders, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.kube.errors import Conflict
 from hedgerow.objects import controller_of, metadata
@@ -241,7 +241,9 @@ class _Releases:
                 return self._planned(live, giving_up(live, asked, self.fields), asked, served)
             managing = await managing_resource(cluster, live)
             if managing is None or managing.itself:
-                names = ", ".join(dict.fromkeys(one.manager for one in managers(live))) or "nobody"
+                names = (
+                    ", ".join(dict.fromkeys(one.manager for one in all_holders(live))) or "nobody"
+                )
                 raise MoveRefused(
                     f"no {program_name()} resource controls it; name with --from who gives fields"
                     f" up: {names}"

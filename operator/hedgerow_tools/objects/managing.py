@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.program import program_name, registry
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.objects import controller_of, metadata
 from hedgerow.plan.installations import installation_of, instance_of
 
@@ -79,7 +79,7 @@ def is_of(api: ApiResource, group_version: str, kind: str) -> bool:
 def is_applied_by(live: Object, controller: str) -> bool:
     """Return whether a controller applies to a built-in resource; most of a kind are not for it."""
     program = program_name()
-    appliers = (one.manager for one in managers(live) if one.operation == "Apply")
+    appliers = (one.manager for one in all_holders(live) if one.operation == "Apply")
     return any(
         name.endswith(f"-{controller}") and instance_of(name, program) is not None
         for name in appliers

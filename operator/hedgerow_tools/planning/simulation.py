@@ -22,7 +22,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.namespaces import Permission
-from hedgerow.runtime.passes.applier import Applied, Applier
+from hedgerow.runtime.passes.applier import AppliedWrite, Applier
 from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.passes.reconciler import Reconciler
 from hedgerow.runtime.passes.resource_pass import Outcome
@@ -54,7 +54,7 @@ class _RecordingApplier(Applier):
         super().__init__(cluster, field_manager)
         self._cluster = cluster
 
-    async def apply(self, write: Write, before: Object | None) -> Applied:
+    async def apply(self, write: Write, before: Object | None) -> AppliedWrite:
         await self._cluster.claim(write.ref, write.claims)
         return await super().apply(write, before)
 
@@ -110,7 +110,7 @@ class Simulation:
 
     async def fill(self, resource: Object) -> None:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
-        self._cache.store(self.ref.api.kind, self.ref.namespace).adopt(resource)
+        self._cache.store(self.ref.api.kind, self.ref.namespace).put_read(resource)
         for source in (*self._cache.children, *self._cache.related):
             if not self.cluster.absent:
                 await self._list(source)
@@ -201,7 +201,7 @@ class Simulation:
         ]
         for ref, after in due:
             store = self._cache.store(ref.api.kind, ref.namespace)
-            store.adopt(self.cluster.advance(ref, after))
+            store.put_read(self.cluster.advance(ref, after))
         return bool(due)
 
     def _written(self) -> tuple[object, ...]:

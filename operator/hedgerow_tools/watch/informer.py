@@ -93,7 +93,7 @@ class _Informer:
         """Have everything compared with the next list, whatever its version is."""
         known, self._store = self._store.all(), Store()
         for kept in known:
-            self._store.adopt(_unversioned(kept))
+            self._store.put_read(_unversioned(kept))
 
     def _tell(
         self, changes: Iterable[StoreChange], *, listed: bool = False, last: Object | None = None

@@ -36,7 +36,7 @@ from hedgerow.kube.wire import Request
 from hedgerow.process.leaderelection import thread
 from hedgerow.registry import Registry
 from hedgerow.runtime import clock as clocks
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
 from hedgerow_testing.virtual import VirtualLoop

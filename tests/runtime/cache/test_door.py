@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from hedgerow.contract import Apply, Desired, Observed, Relation, Select
-from hedgerow.plan.stubs import MOST_BYTES, MOST_VALUES
+from hedgerow.plan.too_large import MOST_BYTES, MOST_VALUES
 from hedgerow.runtime.cache.door import Door, Shelf
 from hedgerow.runtime.cache.store import Store
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.clockwork import MINUTE, started
 from runtime.things import MANY, thing

@@ -61,7 +61,7 @@ class TestPacking:
 NAMES = st.sampled_from("abc")
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["put", "absorb", "adopt", "remove", "forget", "get", "by", "replace"]),
+        st.sampled_from(["put", "absorb", "put_read", "remove", "forget", "get", "by", "replace"]),
         NAMES,
         st.integers(1, 6),
         st.sampled_from(["", "x", "y"]),

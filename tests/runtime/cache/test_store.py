@@ -126,7 +126,7 @@ class TestAnswers:
     def test_an_adopted_object_is_cached_whatever_the_watch_has_told(self):
         store = Store()
         store.bookmark("9")
-        store.adopt(thing(version=2))
+        store.put_read(thing(version=2))
 
         assert store.get(A) == thing(version=2)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow import Apply, Desired
-from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.passes.slow_compose import SILENCE, SlowCompose
 from hedgerow_testing import InMemory, target
 from library.greeter import GREETER, ConfigMap

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hedgerow.cli.install.definitions import HeldInDefinition, field_manager
 from hedgerow.deploy import access
 from hedgerow.deploy.names import Names
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Missing, Stale
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow_schemas.base import ApiResource, View
@@ -167,7 +167,7 @@ def _essence(live: Object) -> Object:
 
 
 def _is_ours(role: Object, program: str) -> bool:
-    return any(holder.manager == field_manager(program) for holder in managers(role))
+    return any(holder.manager == field_manager(program) for holder in all_holders(role))
 
 
 def _is_in(role: Object | None, resource: type[CustomResource]) -> bool:

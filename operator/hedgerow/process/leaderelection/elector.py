@@ -1,4 +1,7 @@
-"""Elector: acquires, renews and releases the Lease; each write of it is an unforced apply."""
+"""Elector: acquires, renews and releases the Lease; each write of it is an unforced apply.
+
+`process.leadership` runs it in a thread of its own.
+"""
 
 from __future__ import annotations
 

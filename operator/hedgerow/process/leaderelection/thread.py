@@ -1,4 +1,7 @@
-"""Thread: acts on an event loop of their own, which turns even if the caller's loop is blocked."""
+"""Thread: an event loop of its own, on which the Lease is renewed while the main loop is blocked.
+
+`process.leadership.led` runs the election on it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ log = structlog.get_logger(__name__)
 async def own_thread(
     name: str, *acts: Callable[[], Awaitable[object]]
 ) -> AsyncGenerator[asyncio.Queue[Exception]]:
-    """Run acts beside the body, and end them with it; yield the queue of the errors they raise.
+    """Run acts in a thread beside the body, and end them with it; yield the queue of their errors.
 
-    Neither loop waits for the other or reaches into it: each posts signals, which the other takes
-    in its turn. Acts that do not end in time are left behind; the thread is a daemon, as those are
-    that it starts, so none keeps the process from ending. Raises RuntimeError or OSError if the
-    system has no thread or no descriptors left.
+    The caller's event loop and that of the acts never wait for each other. They only post calls to
+    each other (`posting`). Acts that do not end in time are left behind: the thread is a daemon, as
+    are the threads that it starts, so none keeps the process from ending. Raises RuntimeError or
+    OSError if the system has no thread or no descriptors left.
     """
     errors, over, ended = asyncio.Queue[Exception](len(acts)), asyncio.Event(), anyio.Event()
     fail = posting(errors.put_nowait)

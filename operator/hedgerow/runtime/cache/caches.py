@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
-from hedgerow.plan.stubs import MARK, concerned_by, excess_of
+from hedgerow.plan.too_large import MARK, concerned_by, excess_of
 from hedgerow.runtime.cache.door import Door, Shelf
 from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, Object, Resource, View

@@ -1,9 +1,9 @@
 """Door: which objects are cached whole in a process, and which of them stay decoded.
 
-One object may have so many bytes and values (`plan.stubs.excess`); of a larger one a stub is kept.
-All together may take so many bytes, which are counted exactly; beyond that the namespace that takes
-the most keeps stubs of its largest objects. Objects that somebody asked for lately are decoded, all
-others are deflated JSON.
+Of an object that is too large by itself (`plan.too_large`) a stub is cached. All objects together
+may take so many bytes, which are counted exactly; beyond that, stubs are cached of the largest
+objects of the namespace that takes the most. Objects that somebody asked for lately are decoded,
+all others are deflated JSON.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from hedgerow.encoding import encode
-from hedgerow.plan import stubs
-from hedgerow.plan.stubs import MOST_VALUES, Excess, excess, most_values, readable
+from hedgerow.plan.too_large import MOST_VALUES, Excess, excess, most_values, readable, stub_of
 from hedgerow.runtime.cache.packing import Packing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from hedgerow.contract import Key
-    from hedgerow.plan.stubs import SizeLimit
+    from hedgerow.plan.too_large import SizeLimit
     from hedgerow_schemas.base import Object
 
     Filed = tuple[tuple[Hashable, ...], ...]
@@ -184,7 +183,7 @@ class Door:
         self._decode(entry, obj)
 
     def _put_stub(self, entry: CachedObject, obj: Object, too_large: Excess) -> Object:
-        stub = stubs.stub(obj, too_large, entry.shelf.manager, entry.shelf.concerned(obj))
+        stub = stub_of(obj, too_large, entry.shelf.manager, entry.shelf.concerned(obj))
         entry.limit = too_large.of
         self.stubs[too_large.of] += 1
         self._put(entry, stub, encode(stub))

@@ -209,8 +209,8 @@ class Store:
         if version_of(obj) > self.version:
             self._take(self._reads(obj))
 
-    def adopt(self, obj: Object) -> None:
-        """Store an object that was read by name."""
+    def put_read(self, obj: Object) -> None:
+        """Store an object that was read by name, reduced; unless a newer one is cached."""
         self._take(self._reads(obj))
 
     def forget_object(self, key: Key, uid: str) -> None:

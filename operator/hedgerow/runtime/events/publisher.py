@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hedgerow.contract import Notice, SourceNotice
-from hedgerow.fields.managed_fields import managers
+from hedgerow.fields.managed_fields import all_holders
 from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.plan.writes import STATUS
 from hedgerow.runtime.events import notices
 from hedgerow.runtime.events.recorder import event_name
-from hedgerow.runtime.metrics import Meter, Meters
+from hedgerow.runtime.meters import Meter, Meters
 from hedgerow.runtime.passes.refusals import kind_of
 
 if TYPE_CHECKING:
@@ -216,5 +216,5 @@ def _is_dated(observation: Observation, field: ContestedField) -> bool:
     who = (field.manager, field.operation, field.subresource or "")
     return any(
         holder.time and (holder.manager, holder.operation, holder.subresource) == who
-        for holder in managers(live or {})
+        for holder in all_holders(live or {})
     )

@@ -14,7 +14,7 @@ from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
-from hedgerow.runtime.metrics import Meter, Meters
+from hedgerow.runtime.meters import Meter, Meters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-class Applied(Struct, frozen=True):
+class AppliedWrite(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
     `settled`: nothing is left to do about the object, though the server may have rewritten leaves.
@@ -49,7 +49,7 @@ class Applier:
         self.field_manager = field_manager
         self._meter = meter or Meters().of_controller(field_manager)
 
-    async def apply(self, write: Write, before: Object | None) -> Applied:
+    async def apply(self, write: Write, before: Object | None) -> AppliedWrite:
         """Apply a child or a status: create-only, or with the uid or version; return the response.
 
         Only a write that claims fields is forced. Raises KubeError.
@@ -77,7 +77,7 @@ class Applier:
         if not write.is_status:
             self._meter.wrote(action)
 
-    async def _apply(self, write: Write) -> Applied:
+    async def _apply(self, write: Write) -> AppliedWrite:
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
@@ -87,13 +87,13 @@ class Applier:
         )
         return self._judged(write, applied.object)
 
-    def _judged(self, write: Write, answer: Object) -> Applied:
+    def _judged(self, write: Write, answer: Object) -> AppliedWrite:
         if write.is_status:
             is_stored = covers(write.body["status"], answer.get("status"))
-            return Applied(answer, "configured", settled=write.is_complete and is_stored)
+            return AppliedWrite(answer, "configured", settled=write.is_complete and is_stored)
         want = unguarded(write.body)
         verdict = ownership.judge(want, answer, self.field_manager)
-        return Applied(
+        return AppliedWrite(
             answer,
             "configured",
             admitted_digest(want, verdict),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.intake import CacheIntake
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.applier import Applier
     from hedgerow.runtime.passes.observation import ResourcePlanner
     from hedgerow.runtime.passes.slow_compose import SlowCompose

@@ -1,8 +1,8 @@
-"""Giving back: a resource that is gone gives back what it contributed, but for what remains.
+"""Giving back: the fields that a resource contributed to foreign objects, once it is gone.
 
-What was contributed is found by the object alone: `ContributesTo.of` says of which resource it
-is, and its managed fields say what we hold. So nothing has to keep the resource, and a start finds
-what an earlier process left. Its children are left to garbage collection.
+The object alone tells them: `ContributesTo.of` names its resource, and its managed fields say which
+fields we hold. So nothing has to keep the resource, and a start finds what an earlier process left.
+`ContributesTo.remains` are not given back. Children are left to garbage collection.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata, ref_of
-from hedgerow.plan.stubs import excess_of
+from hedgerow.plan.too_large import excess_of
 from hedgerow.runtime.passes.resource_pass import Outcome, Pass
 
 if TYPE_CHECKING:
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 
 class GivingBack(Pass):
-    """One pass over the objects with a key to which nothing is to be contributed any more."""
+    """One pass over the abandoned objects with a key: no resource contributes to them any more."""
 
     async def observe(self) -> Observation | None:
         """Return the abandoned objects with their plan; None if there are none."""
         abandoned = self.context.planner.abandoned(self.key)
         whole = [(target, await self._whole(target, obj)) for target, obj in abandoned]
         there = [(target, obj) for target, obj in whole if obj is not None]
-        return self.context.planner.given_back(self.key, self.state, there) if there else None
+        return (
+            self.context.planner.observe_abandoned(self.key, self.state, there) if there else None
+        )
 
     async def decide(self, observation: Observation) -> tuple[Write | Deletion, ...]:
         """Return the next steps."""

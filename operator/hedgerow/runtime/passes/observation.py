@@ -21,13 +21,13 @@ from hedgerow.objects import (
     metadata,
     ref_of,
 )
-from hedgerow.plan.children import Plan, plan_given_back, plan_resource
+from hedgerow.plan.children import Plan, plan_abandoned, plan_resource
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed, expanded
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.status import kept, read, reader_of, user_generation
-from hedgerow.plan.stubs import excess_of
-from hedgerow.plan.stubs import problem as stub_problem
+from hedgerow.plan.too_large import excess_of
+from hedgerow.plan.too_large import problem as stub_problem
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.contract import ContributesTo
-    from hedgerow.plan.stubs import StubRole
+    from hedgerow.plan.too_large import StubRole
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.namespaces import Permission
@@ -285,9 +285,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return observation if state.ledger.refused == refused else None
 
     def abandoned(self, key: Key) -> list[tuple[ContributesTo, Object]]:
-        """Return the objects to which nothing is to be contributed any more, of all with this key.
+        """Return the objects with this key to which no resource contributes any more.
 
-        An object may be assigned to no resource any more; it is then found under its own key.
+        `ContributesTo.of` may name no resource of an object any more; the object is then found
+        under its own key.
         """
         live = self.cache.resource(key)
         is_gone = live is None or is_terminating(live)
@@ -295,10 +296,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         by_kind = {target.kind: target for target in self.controller.contributes}
         return [(by_kind[kind], obj) for kind, obj in objects if not is_terminating(obj)]
 
-    def given_back(
+    def observe_abandoned(
         self, key: Key, state: ResourceState, abandoned: Sequence[tuple[ContributesTo, Object]]
     ) -> Observation:
-        """Return the plan to contribute to these objects only what remains without a resource."""
+        """Return the observation of `abandoned` objects, with the plan to give back fields."""
         plan_input = PlanInput(
             resource=ObjectRef(self.controller.resource.api, *key),
             controller=self.controller.name,
@@ -311,7 +312,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             live={},
             plan_input=plan_input,
             observed=Observed(now=plan_input.now),
-            plan=plan_given_back(plan_input, abandoned),
+            plan=plan_abandoned(plan_input, abandoned),
         )
 
     def compose(

@@ -11,7 +11,7 @@ from hedgerow.encoding import encode
 from hedgerow.kube.errors import Forbidden, Missing, Undecodable
 from hedgerow.objects import ChildId, ObjectRef, controller_of, ref_of
 from hedgerow.plan.ledger import EntryState
-from hedgerow.plan.stubs import excess, stub
+from hedgerow.plan.too_large import excess, stub_of
 from hedgerow.runtime.cache.caches import owner_key
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Reads:
             ref = ref_of(kind.api, obj)
             whole = await self._context.applier.find(ref)
             if whole is not None:
-                self._context.intake.store(ref).adopt(whole)
+                self._context.intake.store(ref).put_read(whole)
 
     def note(self, ref: ObjectRef, obj: Object) -> None:
         """Take in a newer version of an object that no watch shows as ours."""
@@ -171,4 +171,4 @@ class Reads:
             return
         if self._key in owner_key(planner.controller, obj):
             too_large, manager = excess(obj, encode(obj)), self._context.applier.field_manager
-            self.unwatched[target] = stub(obj, too_large, manager) if too_large else obj
+            self.unwatched[target] = stub_of(obj, too_large, manager) if too_large else obj

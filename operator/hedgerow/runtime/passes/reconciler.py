@@ -10,7 +10,7 @@ from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.runtime.cache.intake import CacheIntake
-from hedgerow.runtime.metrics import Meter, Meters
+from hedgerow.runtime.meters import Meter, Meters
 from hedgerow.runtime.passes.context import PassContext
 from hedgerow.runtime.passes.giving_back import GivingBack
 from hedgerow.runtime.passes.resource_pass import Outcome, Pass

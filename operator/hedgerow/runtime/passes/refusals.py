@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.ledger import Ledger, LedgerEntry
     from hedgerow.plan.writes import Deletion, Write
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.meters import Meter
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class RefusalKind(Enum):
 class Reaction(Enum):
     """The reaction to a refusal."""
 
-    REREAD = "read the object; if it is not as cached, plan again at once, else wait"
+    REREAD = "read the object: if it has changed, plan again at once; if not, wait"
     BACK_OFF = "wait, while the rest of the pass goes on"
     PUT_OFF = "put the whole pass off, for Retry-After at least"
     END = "end the pass without a retry"

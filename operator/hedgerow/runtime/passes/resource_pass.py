@@ -192,10 +192,11 @@ class Pass:
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 
     async def is_done(self) -> bool:
-        """Return whether a pass is done after a write that its answer has settled.
+        """Return whether a pass is done after a write of the status that its answer has settled.
 
-        Then another observation would show no difference, and compose declares the same as before;
-        it may have waited for the write. The Events of this second call are not sent.
+        It is if the objects have not changed since the plan was made, and compose, called again,
+        declares the same. Compose may have waited for the status to be stored. The Events of this
+        second call are not sent.
         """
         before = self.observation
         if before.plan.requests or before.plan.problems or not before.has_declaration:
@@ -231,7 +232,10 @@ class Pass:
         return self.context.planner.writable(self.key, self.state) is not None
 
     def request_problems(self) -> dict[ChildId, Problem]:
-        """Return the problems of the plan's writes and deletions, in their order."""
+        """Return why planned writes and deletions are not made: refused before, or waiting.
+
+        By target, in the order of the plan; the ledger knows the reasons.
+        """
         ledger = self.state.ledger
         steps = self.observation.plan.requests
         problems = {step.id: ledger.problem(step, self.now) for step in steps}

@@ -8,7 +8,7 @@ import structlog
 
 if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.meters import Meter
 
 SLOW: Final = 0.2
 """Seconds from which a compose is logged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.encoding import canonical as text_of
+from hedgerow.encoding import canonical_json as text_of
 from hedgerow.fields.canonical import identical, quantity, time
 from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map

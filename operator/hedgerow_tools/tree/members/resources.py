@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.fields.managed_fields import Holder, managers
+from hedgerow.fields.managed_fields import Holder, all_holders
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, UNMATCHED
 from hedgerow.plan.installations import doubly_reported
@@ -338,7 +338,7 @@ def last_change(live: Object) -> Holder | None:
     The server records no time for writes through `scale`. Times are whole seconds: of several
     writers in one second, it is the last in the server's order, where applies come before updates.
     """
-    timed = [holder for holder in managers(live) if holder.time]
+    timed = [holder for holder in all_holders(live) if holder.time]
     wanted = [holder for holder in timed if holder.subresource != "status"] or timed
     return max(reversed(wanted), key=lambda holder: holder.time, default=None)
 

@@ -1,4 +1,4 @@
-"""Stubs: the short form of an object that is too large to cache, and its resource's problem."""
+"""Too large: the limits for a cached object, the stub that is cached instead, and the problem."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _values(obj: Object) -> int:
     return number
 
 
-def stub(obj: Object, excess: Excess, manager: str, concerns: Iterable[Key] = ()) -> Object:
+def stub_of(obj: Object, excess: Excess, manager: str, concerns: Iterable[Key] = ()) -> Object:
     """Return the stub of an object: its identity, its owner, and our status.
 
     `manager` is our field manager, without whose status a start might be made twice. `concerns` are

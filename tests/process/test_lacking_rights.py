@@ -13,7 +13,7 @@ from hedgerow.contract import Controller
 from hedgerow.deploy.rights import of_controllers, of_installation, rules
 from hedgerow.kube.review_requests import RULES, SELF
 from hedgerow.kube.reviews import NOWHERE
-from hedgerow.process.rights import (
+from hedgerow.process.lacking_rights import (
     FIRST_ANSWER,
     LONGEST,
     SHOWN,

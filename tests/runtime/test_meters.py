@@ -15,7 +15,7 @@ from faults.scenario import Step
 from hedgerow.contract import Key, Lag
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
-from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
+from hedgerow.runtime.meters import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.builtin import Deployment
 from hedgerow_testing.virtual import EPOCH

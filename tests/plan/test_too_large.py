@@ -9,7 +9,7 @@ import pytest
 from hedgerow.encoding import encode
 from hedgerow.objects import Installation, Key, ObjectRef
 from hedgerow.plan.installations import reporters
-from hedgerow.plan.stubs import (
+from hedgerow.plan.too_large import (
     COUNTED,
     MARK,
     MOST_BYTES,
@@ -21,7 +21,7 @@ from hedgerow.plan.stubs import (
     excess_of,
     problem,
     readable,
-    stub,
+    stub_of,
 )
 from hedgerow_schemas.base import ApiResource
 from plan.made import entry
@@ -61,7 +61,7 @@ def resource(**meta: Any) -> dict[str, Any]:
 
 
 def reduce(obj: dict[str, Any], why: Excess = OWN) -> dict[str, Any]:
-    return stub(obj, why, MANAGER)
+    return stub_of(obj, why, MANAGER)
 
 
 class TestStub:
@@ -132,7 +132,7 @@ class TestMark:
     def test_it_tells_whom_it_concerns(self):
         keys = Key("ns", "a"), Key("", "b")
 
-        assert concerned_by(stub(resource(), OWN, MANAGER, keys)) == keys
+        assert concerned_by(stub_of(resource(), OWN, MANAGER, keys)) == keys
 
     def test_a_whole_object_has_none(self):
         assert excess_of(resource()) is None

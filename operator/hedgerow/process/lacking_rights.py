@@ -1,4 +1,4 @@
-"""Rights: the rights of controllers and of the election that the operator lacks.
+"""Lacking rights: those of controllers and of the election that the operator does not have.
 
 A candidate that lacks a right is not ready, and says which. So a rollout whose RBAC is missing
 stops, and the leader before it goes on. A leader is not made unready by it: it
