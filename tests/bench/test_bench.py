@@ -31,7 +31,7 @@ from bench.scale import neutral
 from bench.shards import Answered, flags, over, sizes, unanswered
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
-from hedgerow.serving.admission.answering import answered
+from hedgerow.serving.webhooks.answering import answered
 
 Result = dict[str, Any]
 

@@ -23,7 +23,7 @@ from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_tools.objects.managing import is_applied_by
-from hedgerow_tools.tree.resources import ObjectIndex, RootKind, reduced, resource_tree
+from hedgerow_tools.tree.members.resources import ObjectIndex, RootKind, reduced, resource_tree
 from library import scaler
 from library.scaler import SCALER, Autoscaler
 from support.operator.registered import ALL

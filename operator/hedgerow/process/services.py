@@ -84,7 +84,7 @@ class Services:
         await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, tls=tls)
         if settings.webhooks:
             controllers = self._registry.chosen(settings.controllers)
-            from hedgerow.serving.admission.handlers import webhook_app  # noqa: PLC0415
+            from hedgerow.serving.webhooks.handlers import webhook_app  # noqa: PLC0415
 
             webhooks = Parting(webhook_app(controllers), self._stop.asked)
             tasks.start_soon(self._part, webhooks)

@@ -11,7 +11,7 @@ from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_tools.objects.listing import listed
 from hedgerow_tools.objects.managing import controller_of_owner, controller_of_resource
 from hedgerow_tools.tree.look import BELOW
-from hedgerow_tools.tree.resources import DEEPEST, RootKind
+from hedgerow_tools.tree.members.resources import DEEPEST, RootKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_tools.tree.look import WatchedTrees
-    from hedgerow_tools.tree.resources import RootKind
+    from hedgerow_tools.tree.members.resources import RootKind
 
 TreeFormat = Literal["tree", "json", "yaml"]
 
@@ -114,7 +114,7 @@ async def _chosen(
     """
     from hedgerow.cli.targets import found_kind, is_meant  # noqa: PLC0415
     from hedgerow_tools.tree.ancestry import foreign, root_of  # noqa: PLC0415
-    from hedgerow_tools.tree.resources import RootKind  # noqa: PLC0415
+    from hedgerow_tools.tree.members.resources import RootKind  # noqa: PLC0415
 
     ours = registry().controllers
     if not kind:

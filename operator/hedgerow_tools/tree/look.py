@@ -15,14 +15,14 @@ from hedgerow_schemas.builtin import Pod
 from hedgerow_schemas.job import Job
 from hedgerow_tools.objects.managing import is_applied_by
 from hedgerow_tools.objects.mirror import Mirror
-from hedgerow_tools.tree.resources import ObjectIndex, reduced, resource_tree
+from hedgerow_tools.tree.members.resources import ObjectIndex, reduced, resource_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
-    from hedgerow_tools.tree.resources import RootKind, TreeNode
+    from hedgerow_tools.tree.members.resources import RootKind, TreeNode
 
 REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
 BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hedgerow.runtime.clock import Clock
     from hedgerow_tools.tree.look import WatchedTrees
-    from hedgerow_tools.tree.resources import TreeNode
+    from hedgerow_tools.tree.members.resources import TreeNode
 
 
 class Trees(Struct, frozen=True):

@@ -13,8 +13,8 @@ import structlog
 from hedgerow.contract import Controller
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
-from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.httpserver.limits import FREE, Limited
+from hedgerow.serving.webhooks.handlers import webhook_app
 from serving import reviews
 
 pytestmark = pytest.mark.anyio

@@ -15,10 +15,10 @@ from anyio.lowlevel import checkpoint
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.bluegreen import controller as bluegreen
-from hedgerow.serving.admission import answering
 from hedgerow.serving.admission import review as admission
-from hedgerow.serving.admission.answering import LARGEST, MOST_OPENINGS, answered
 from hedgerow.serving.httpserver.limits import BODY, FREE
+from hedgerow.serving.webhooks import answering
+from hedgerow.serving.webhooks.answering import LARGEST, MOST_OPENINGS, answered
 from serving import reviews
 from support.code.sources import ROOT
 
@@ -316,8 +316,8 @@ import json, time
 from pathlib import Path
 import anyio, httpx
 from hedgerow.serving.admission.configuration import path_of
-from hedgerow.serving.admission.handlers import webhook_app
-from serving.admission.test_large_reviews import BLUEGREEN, WIDE, review
+from hedgerow.serving.webhooks.handlers import webhook_app
+from serving.webhooks.test_large_reviews import BLUEGREEN, WIDE, review
 
 async def main():
     codes, cpu = [], 0.0

@@ -19,13 +19,13 @@ from hedgerow.controllers.cronjob import controller
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.admission.configuration import configuration, webhook_names
-from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.server import serve
+from hedgerow.serving.webhooks.handlers import webhook_app
 from hedgerow_testing.api import Api, Object
 from serving.certs import shown
 

@@ -9,7 +9,7 @@ from typing import Any
 from hedgerow.controllers.bluegreen.controller import CONTROLLER as BLUEGREEN
 from hedgerow_schemas.builtin import ConfigMap, Deployment, Service
 from hedgerow_schemas.job import Job
-from hedgerow_tools.tree.resources import ObjectIndex, RootKind, TreeNode, resource_tree
+from hedgerow_tools.tree.members.resources import ObjectIndex, RootKind, TreeNode, resource_tree
 from plan import one_child
 
 Object = dict[str, Any]

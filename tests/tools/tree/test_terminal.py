@@ -14,8 +14,8 @@ from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 from hedgerow.plan.conditions import condition, ready
 from hedgerow_tools.render.widths import PIPED
 from hedgerow_tools.tree.look import descendants
-from hedgerow_tools.tree.readiness import Readiness
-from hedgerow_tools.tree.resources import RootKind, TreeNode
+from hedgerow_tools.tree.members.readiness import Readiness
+from hedgerow_tools.tree.members.resources import RootKind, TreeNode
 from hedgerow_tools.tree.terminal import MOST, lines, sections
 from tools.tree import kin
 from tools.tree.kin import NOON, contested, entry, owned, pod, tree

@@ -1,1 +1,1 @@
-"""Admission: the validating webhooks."""
+"""Admission: what validating webhooks answer, and their configuration; pure."""

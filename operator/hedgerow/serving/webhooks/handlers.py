@@ -15,8 +15,8 @@ from starlette.routing import Route
 from hedgerow.encoding import encode
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
-from hedgerow.serving.admission.answering import answered
 from hedgerow.serving.admission.configuration import path_of
+from hedgerow.serving.webhooks.answering import answered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

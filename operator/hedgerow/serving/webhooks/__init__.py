@@ -1,0 +1,1 @@
+"""Webhooks: the HTTP endpoints at which admission reviews are answered."""
