@@ -155,11 +155,11 @@ def check(controller: Controller[Any]) -> None:
             f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
             f" and none of {', '.join(sorted(OTHER_MANAGERS))}"
         )
-    kinds = [kind.api.kind for kind in (controller.resource, *controller.written)]
+    kinds = [kind.api.kind for kind in (controller.resource, *controller.written_kinds)]
     if twice := _twice(kinds):
         raise RegistrationError(f"the controller {name} has two kinds called {twice}")
     api = controller.resource.api
-    for kind in (kind.api for kind in controller.written):
+    for kind in (kind.api for kind in controller.written_kinds):
         if kind.namespaced != api.namespaced and not controller.is_for_namespaces:
             raise RegistrationError(
                 f"the controller {name} writes {kind.kind} for {api.kind}: both are in a namespace,"

@@ -139,13 +139,13 @@ class Scenario:
     @property
     def children(self) -> tuple[Object, ...]:
         """The kinds of what is written, as `People.every` takes them."""
-        kinds = [kind.api for one in self.declared for kind in one.written]
+        kinds = [kind.api for one in self.declared for kind in one.written_kinds]
         return tuple(_kind(api) for api in dict.fromkeys(kinds))
 
     @property
     def plurals(self) -> tuple[str, ...]:
         """What is watched, as paths call it: resources and children."""
-        found = (kind.api for one in self.declared for kind in (one.resource, *one.written))
+        found = (kind.api for one in self.declared for kind in (one.resource, *one.written_kinds))
         return tuple(dict.fromkeys(api.plural for api in found))
 
     def written(self, live: Object) -> Object:

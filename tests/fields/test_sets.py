@@ -15,7 +15,7 @@ from hedgerow.fields.sets import (
     leaves,
     members,
     union,
-    united,
+    with_places,
 )
 from support.objects.judged import OTHER, OURS, item, live, want
 
@@ -78,7 +78,9 @@ class TestLeaves:
 
 class TestParts:
     def test_places_are_added_where_they_are_and_the_tree_itself_stays(self):
-        more = united(TREE, [("f:spec", "f:paused"), ("f:spec", "f:replicas"), ("f:data", "f:x")])
+        more = with_places(
+            TREE, [("f:spec", "f:paused"), ("f:spec", "f:replicas"), ("f:data", "f:x")]
+        )
 
         assert more["f:spec"]["f:paused"] == LEAF
         assert more["f:data"] == {"f:x": LEAF}

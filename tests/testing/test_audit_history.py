@@ -23,7 +23,7 @@ HELD = {"f:spec": {"f:interval": {}}}
 
 
 def written(*entries) -> list[LoggedWrite]:
-    return [write for _, write in History().take(entries) if write]
+    return [write for _, write in History().read_entries(entries) if write]
 
 
 def changed(before, after, verb="patch", body=BODY, query="fieldManager=w") -> LoggedWrite:
@@ -34,7 +34,7 @@ def changed(before, after, verb="patch", body=BODY, query="fieldManager=w") -> L
 class TestHistory:
     @pytest.mark.parametrize(("verb", "body", "query", "what"), KINDS.values(), ids=list(KINDS))
     def test_a_write_is_named_by_its_kind(self, verb, body, query, what):
-        ((request, _),) = History().take([entry(verb, widget(), body, query=query)])
+        ((request, _),) = History().read_entries([entry(verb, widget(), body, query=query)])
 
         assert request.what == what
         assert request.evidence.what == what
@@ -48,7 +48,7 @@ class TestHistory:
             entry("delete", None),
         ]
 
-        shown, hidden, none = (one.evidence for one, _ in History().take(entries))
+        shown, hidden, none = (one.evidence for one, _ in History().read_entries(entries))
 
         assert shown.at == "2026-11-25T10:00:01.500+00:00"
         assert shown.body.startswith('{"metadata": {"name": "a"}, "spec": {"text": "xxx')
@@ -59,7 +59,7 @@ class TestHistory:
         history, first, second = History(), widget(), widget()
         entries = [entry("create", first), entry("patch", second), entry("get")]
 
-        found = [write for _, write in history.take(entries)]
+        found = [write for _, write in history.read_entries(entries)]
 
         assert [(one.before, one.after) for one in found[:2] if one] == [
             (None, first),
@@ -95,13 +95,13 @@ class TestHistory:
         held = widget(deletionTimestamp="now", finalizers=["x"])
         history = History()
 
-        *_, (_, last) = history.take([entry("create", widget()), entry("delete", held)])
+        *_, (_, last) = history.read_entries([entry("create", widget()), entry("delete", held)])
         assert history.state(KEY) == held
         assert last
         assert last.after == held
 
         released = widget(deletionTimestamp="now")
-        ((_, last),) = history.take([entry("patch", released)])
+        ((_, last),) = history.read_entries([entry("patch", released)])
         assert history.state(KEY) is None
         assert last
         assert last.after is None
@@ -112,7 +112,7 @@ class TestHistory:
     def test_a_deleted_object_is_gone(self, verb):
         history = History()
 
-        list(history.take([entry("create", widget()), entry(verb, {"kind": "Status"})]))
+        list(history.read_entries([entry("create", widget()), entry(verb, {"kind": "Status"})]))
 
         assert history.states() == ()
 
@@ -120,7 +120,11 @@ class TestHistory:
         scale = {"kind": "Scale", "metadata": {"resourceVersion": "9"}, "spec": {"replicas": 2}}
         history, live = History(), widget({"replicas": 1})
 
-        list(history.take([entry("create", live), entry("patch", scale, subresource="scale")]))
+        list(
+            history.read_entries(
+                [entry("create", live), entry("patch", scale, subresource="scale")]
+            )
+        )
 
         state = history.state(KEY)
         assert state
@@ -132,7 +136,11 @@ class TestHistory:
         eviction = {"kind": "Status", "metadata": {"resourceVersion": "9"}, "spec": {"x": 2}}
         history, live = History(), widget({"replicas": 1})
 
-        list(history.take([entry("create", live), entry("create", eviction, subresource="x")]))
+        list(
+            history.read_entries(
+                [entry("create", live), entry("create", eviction, subresource="x")]
+            )
+        )
 
         state = history.state(KEY)
         assert state

@@ -32,8 +32,8 @@ GOOD = {
 
 def traffic(*entries) -> Traffic:
     found, history = Traffic(), History()
-    for one in history.take(entries):
-        found.take(*one)
+    for one in history.read_entries(entries):
+        found.count(*one)
     return found
 
 
@@ -57,8 +57,8 @@ class TestTraffic:
 
     def test_what_the_audit_makes_vain_is_not_held_against_the_operator(self):
         found = Traffic(is_excused=True)
-        for one in History().take([entry("create", EMPTY), entry("patch", EMPTY)]):
-            found.take(*one)
+        for one in History().read_entries([entry("create", EMPTY), entry("patch", EMPTY)]):
+            found.count(*one)
 
         assert (found.writes, rules(found)) == (2, [])
 
@@ -81,7 +81,7 @@ class TestTraffic:
             entry("delete", {}),
         ]
 
-        assert [is_counted(w) for _, w in History().take(entries) if w] == [
+        assert [is_counted(w) for _, w in History().read_entries(entries) if w] == [
             False,
             False,
             True,
@@ -94,7 +94,7 @@ class TestTraffic:
             entry("patch", widget()),
             entry("patch", widget(name="b")),
         ]
-        writes = [write for _, write in History().take(entries) if write]
+        writes = [write for _, write in History().read_entries(entries) if write]
 
         first, second = by_object("writes-at-rest", writes, "at rest")
 

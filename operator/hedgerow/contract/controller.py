@@ -186,7 +186,7 @@ class Controller(CheckedArguments, Generic[R]):
         return self.name if self.is_custom else f"{self.name}/{self.resource.api.kind}"
 
     @cached_property
-    def written(self) -> tuple[type[View], ...]:
+    def written_kinds(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it owns or contributes to."""
         return (*self.owns, *(target.kind for target in self.contributes))
 
@@ -199,7 +199,7 @@ class Controller(CheckedArguments, Generic[R]):
     @cached_property
     def observed_kinds(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it observes."""
-        return (*self.written, *(relation.kind for relation in self.relates))
+        return (*self.written_kinds, *(relation.kind for relation in self.relates))
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind of children, by default the resource's own name, `{}`.

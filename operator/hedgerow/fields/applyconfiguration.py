@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.managed_fields import entry
 from hedgerow.fields.paths import SELF, Positions, Tree, is_list, is_map, parse
-from hedgerow.fields.sets import FieldPath, united
+from hedgerow.fields.sets import FieldPath, with_places
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def declaring(
     It declares again all that the manager declared before: an apply removes what it leaves out.
     The server refuses it if the object has another version than `live`.
     """
-    tree = united(entry(live, manager, subresource) or {}, places)
+    tree = with_places(entry(live, manager, subresource) or {}, places)
     meta = metadata(live)
     held = {
         "manager": manager,

@@ -44,11 +44,13 @@ def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
 
 def union(tree: Tree, other: Tree) -> Tree:
     """Return the union of two whole trees."""
-    both = {element: _joined(tree[element], other[element]) for element in tree if element in other}
+    both = {
+        element: _union_below(tree[element], other[element]) for element in tree if element in other
+    }
     return {**tree, **other, **both}
 
 
-def _joined(below: Tree, other: Tree) -> Tree:
+def _union_below(below: Tree, other: Tree) -> Tree:
     whole = union(below, other)
     # An empty tree holds the place itself, which has to be written where there is more below it.
     return {SELF: {}, **whole} if whole and not (below and other) else whole
@@ -78,9 +80,9 @@ def is_hollow(held: Entries, field_path: FieldPath) -> bool:
     return any(inner != SELF for inner in held.at(field_path).elements())
 
 
-def united(tree: Tree, places: Iterable[FieldPath]) -> Tree:
+def with_places(tree: Tree, places: Iterable[FieldPath]) -> Tree:
     """Return the tree with these places added."""
-    whole = {element: united(below, ()) for element, below in tree.items()}
+    whole = {element: with_places(below, ()) for element, below in tree.items()}
     for field_path in places:
         here: dict[str, Any] = whole
         for element in field_path:

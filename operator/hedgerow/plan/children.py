@@ -85,8 +85,8 @@ class Plan(Struct, frozen=True):
 
     `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
     each policy entry that matches no existing field, and `ignored` for each policy entry that has
-    no effect on a contested field, with the reason. `judged` has the entries of the ledger that
-    planning found anew.
+    no effect on a contested field, with the reason. `judged` has the new
+    ledger entry of each target that was planned.
     """
 
     writes: tuple[Write, ...] = ()
@@ -132,7 +132,7 @@ class ChildPlanner:
 
     @cached_property
     def want(self) -> Object:
-        """The manifest that is declared. A settled child is not asked for it."""
+        """The declared manifest; it is not made for a settled child."""
         return self._manifest(self.plan_input.live.get(self.id, {}))
 
     def _manifest(self, live: Mapping[str, Any]) -> Object:
@@ -330,7 +330,7 @@ class ChildPlanner:
     def _made_anew(self, live: Object) -> Plan:
         """Return the deletion of a child that cannot be changed; once it is gone, it is missing.
 
-        It is for the case that the server would create the new one: see `Deletion.replacement`.
+        It is made only if the server would create the new one, see `Deletion.replacement`.
         """
         meta = metadata(live)
         if others_hold_a_part(live, self.plan_input.field_manager):
@@ -471,7 +471,8 @@ def plan_resource(
 
     Owned objects that `desired` does not name are pruned. Objects of the kinds of `contributable`
     are never created nor deleted; what we hold of those that `desired` does not name is given
-    back. So are objects of the kinds `shared` of which others hold a part, instead of being pruned.
+    back. An owned object of a kind in `shared` is given up instead of pruned while others hold a
+    part of it.
     The writes are in the order of `desired.children`; those for contributions follow. Which of them
     wait for others, `writes.next_steps` tells.
     """
@@ -517,10 +518,10 @@ def plan_resource(
 def _with_way_back(
     plan_input: PlanInput, children: Sequence[Child], parts: list[Plan]
 ) -> list[Plan]:
-    """Return the plans of children; if some were left without owner, it is said how to own them.
+    """Return the plans of children; those left without an owner get the command to own them again.
 
-    So are objects that somebody restored from a backup, or kept as he deleted their resource. They
-    have our label, which anybody may write: it decides nothing but what is said.
+    Such an object was restored from a backup, or kept when its resource was deleted. It has our
+    label. Anybody may write that, so it decides nothing but the message.
     """
     left = [
         number
@@ -717,7 +718,7 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
     """Return the plan for a built-in resource itself: the contribution to it, and its annotation.
 
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
-    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
+    annotation `hedgerow.dev/status`: empty for none, None to leave the annotation as it is.
     """
     resource = plan_input.resource
     own = ChildId(resource.api.kind, resource.name)

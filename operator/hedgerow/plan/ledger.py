@@ -75,13 +75,14 @@ class EntryState(Enum):
 class LedgerEntry(Struct, frozen=True):
     """The last attempt at one target.
 
-    `intent` and `content` are the pair that the `state` is about; the content is empty if it is to
-    be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `blocked`: the fields for
-    which this pair was refused. `attempts`: refusals of it in a row. `settled`: the intent that
-    succeeded last, but for the fields that were `left_out`. `undone`: how often that one had to be
-    written again. `written`: the times of the last writes. `contested` and `rewritten` are the
-    leaves that differ in what is settled, `admitted` is a digest of how the server respelled it,
-    and `restored` says when a vanished field was put back.
+    The `state` is about one pair: `intent`, a digest of what was to be reached, and `content`,
+    which stands for the live object then; an empty content means that the object is to be judged
+    again. `again`: the time before which nothing is tried, see `Ledger.waits`. `blocked`: the
+    fields for which this pair was refused. `attempts`: refusals of it in a row. `settled`: the
+    intent that succeeded last, but for the fields that were `left_out`. `undone`: how often this
+    intent had to be written again. `written`: the times of the last writes. `contested` and
+    `rewritten` are the leaves that differ in what is settled, `admitted` is a digest of how the
+    server respelled it, and `restored` says when a vanished field was put back.
     """
 
     state: EntryState = EntryState.NEW
@@ -124,7 +125,7 @@ class LedgerEntry(Struct, frozen=True):
         return is_again or self._is_full
 
     def goes_on(self, step: Write | Deletion) -> bool:
-        """Return whether it says more of the same than the last one could: it repeats nothing."""
+        """Return whether a write leaves out fewer fields than the last one: it repeats nothing."""
         return set(step.left_out) < set(self.left_out)
 
     def is_due(self, now: datetime) -> bool:
@@ -332,7 +333,8 @@ class Ledger:
 
         If the target is refused again while its content is the same, the wait doubles, from 1 s to
         300 s. Its upper half is random (`draw`, from [0, 1)). It is at least `after` seconds, but
-        never more than 300. A child begins anew when something else is intended, see `keep`.
+        never more than 300. The waits of a child begin at 1 s again when something else is
+        intended, see `keep`.
         """
         before, (intent, content) = self.entry(target), pair
         is_again = before.state is EntryState.REFUSED and content == before.content

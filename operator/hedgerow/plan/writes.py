@@ -95,7 +95,7 @@ def admitted_digest(want: Object, verdict: Verdict) -> str:
 
 
 def settles(write: Write, answer: Object, verdict: Verdict) -> bool:
-    """Return whether a write's answer needs no further look, however the server spells it.
+    """Return whether the answer to a write shows the object settled, in whatever spelling.
 
     `verdict` is the one on the answer.
     """
@@ -269,8 +269,8 @@ class Deletion(Struct, frozen=True):
     """One object to prune, with the observed uid and version.
 
     If it is made anew, `replacement` is the manifest that is created once it is gone, and
-    `declared` a digest of the declaration. It is not deleted before a dry run has shown that the
-    server would create that.
+    `declared` a digest of the declaration. The object is deleted only once a dry run has shown that
+    the server would create the replacement.
     """
 
     ref: ObjectRef

@@ -128,10 +128,10 @@ async def until_alone(
     timing: Timing,
     elected: anyio.Event,
 ) -> None:
-    """Return once we are elected, and nobody works that divides the namespaces otherwise.
+    """Return once we are elected, and no operator works that divides the namespaces in another way.
 
-    It reads the Leases before we are elected as well, seldom: one that nobody has renewed since is
-    passed over at once. Without the right to list them, it only logs a warning.
+    It reads the Leases now and then before we are elected as well: a Lease that nobody has renewed
+    since then need not be waited for. Without the right to list them, it only logs a warning.
     """
     others = _OtherDivisions(cluster, clock, divisions, namespace, timing)
     while not elected.is_set():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
 REQUESTED_EVERY = 1.0
-"""Seconds for each pass that is requested for a time; one more may come at once, so that what is
-due is not late because the clock was looked at a moment too early."""
+"""Seconds between two passes of a key that are requested for a time. One more may come at once:
+the clock may have been read a moment too early."""
 
 
 class QueueLine(IntEnum):
@@ -101,7 +101,7 @@ class _KeysInTurn:
 
 
 class _Delay(NamedTuple):
-    """When a key is to be ready, in which line, and whether it is barred until then."""
+    """When a key is to be ready, in which line, and whether no request may change that."""
 
     due: float
     line: QueueLine

@@ -64,10 +64,10 @@ class Log:
         for entry in entries:
             if entry["stage"] == "ResponseStarted" and self._is_watch(entry):
                 self.watches += 1
-        for request, write in self.history.take(entries):
+        for request, write in self.history.read_entries(entries):
             if request.user != self.user:
                 continue
-            self.traffic.take(request, write)
+            self.traffic.count(request, write)
             if write is not None:
                 self._written(write)
 

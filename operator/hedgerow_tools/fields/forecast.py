@@ -90,7 +90,7 @@ class Forecast:
     time what was asked.
     """
 
-    owner: ObjectRef
+    ref: ObjectRef
     controller: str
     field_manager: str
     objects: tuple[ObjectForecast, ...] = ()

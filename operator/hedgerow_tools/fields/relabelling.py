@@ -275,7 +275,7 @@ def repair(live: Object, version: str, served: Collection[str]) -> Relabelling |
         if start != index:
             edits[index] = ()
     for index, some in groups.items():
-        one = {**some[0], "fieldsV1": _joined(some)} if len(some) > 1 else some[0]
+        one = {**some[0], "fieldsV1": _union_of(some)} if len(some) > 1 else some[0]
         if one != found[index]:
             edits[index] = (one,)
     counts = {index: _count(_tree(found[index])) for index in lost}
@@ -365,14 +365,14 @@ def _version(live: Object, some: Sequence[Object]) -> str:
 def _labelled(some: Sequence[Object], label: Object, endpoint: str) -> Object:
     first = {name: value for name, value in some[0].items() if name != "subresource"}
     below = {"subresource": endpoint} if endpoint else {}
-    return {**first, **label, "fieldsV1": _joined(some), **below}
+    return {**first, **label, "fieldsV1": _union_of(some), **below}
 
 
 def _tree(entry: Object) -> Tree:
     return entry.get("fieldsV1") or {}
 
 
-def _joined(some: Iterable[Object]) -> Tree:
+def _union_of(some: Iterable[Object]) -> Tree:
     whole: Tree = {}
     for entry in some:
         whole = union(whole, _tree(entry))

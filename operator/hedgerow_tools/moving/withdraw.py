@@ -110,7 +110,7 @@ async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
             held = endpoints(live, manager)
             return {"at": (meta.get("namespace", ""), meta["name"])} if held else {}
 
-        for api in (*(kind.api for kind in controller.written), controller.resource.api):
+        for api in (*(kind.api for kind in controller.written_kinds), controller.resource.api):
             try:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:

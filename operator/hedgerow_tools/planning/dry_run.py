@@ -11,7 +11,7 @@ from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.ownership import Leaf
 from hedgerow.fields.redaction import is_secret
-from hedgerow.fields.sets import subtree, union, united
+from hedgerow.fields.sets import subtree, union, with_places
 from hedgerow.kube.errors import (
     ConfigError,
     Conflict,
@@ -412,7 +412,7 @@ def _moved(live: Object, past: Collection[str], applier: UserApply, before: Obje
     label = {"manager": applier.manager, "operation": "Apply"}
     kept.append({**(*ours, *updates)[0], **label, "fieldsV1": tree})
     if applier.manager == KUBECTL and not applier.release:
-        kept.append({"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [COPY])})
+        kept.append({"manager": _KEEPER, "operation": "Apply", "fieldsV1": with_places({}, [COPY])})
     return {**live, "metadata": {**metadata(live), "managedFields": kept}}
 
 

@@ -24,7 +24,7 @@ def listed(forecasts: Sequence[Forecast]) -> Object:
 
 def _forecast(forecast: Forecast) -> Object:
     return {
-        **builtins(identity_of_ref(forecast.owner)),
+        **builtins(identity_of_ref(forecast.ref)),
         "controller": forecast.controller or None,
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,

@@ -258,7 +258,7 @@ class ObjectForecaster:
         if forecast.refusals:
             return
         if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace"):
-            self._made.add(forecast.owner.name)
+            self._made.add(forecast.ref.name)
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
             changed = any(line.is_change for found in forecast.objects for line in found.lines)
             self.kinds.define(manifest, changed=changed)

@@ -123,7 +123,7 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
 
 def title(forecast: Forecast) -> str:
     """Return the resource's title: `BlueGreen shop/demo`, `Namespace shop`."""
-    ref = forecast.owner
+    ref = forecast.ref
     return f"{ref.api.kind} {f'{ref.namespace}/' if ref.namespace else ''}{ref.name}"
 
 
@@ -195,7 +195,7 @@ def _remedy(forecast: Forecast, held: ContestedField) -> str:
 
 def _parted_claims(forecast: Forecast) -> tuple[list[ContestedField], list[ContestedField]]:
     """Return what the user takes by force, and what the operator does."""
-    own = [held for held in forecast.claims if held.object == str(forecast.owner)]
+    own = [held for held in forecast.claims if held.object == str(forecast.ref)]
     return own, [held for held in forecast.claims if held not in own]
 
 
@@ -369,7 +369,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     yield from (PlanRow(told, "faint") for told in dict.fromkeys(own))
     rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
     for target in rest:
-        yield PlanRow(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
+        yield PlanRow(overview(target, forecast.ref.namespace, typed()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
     yield from (PlanRow(printable(problem.message, LONGEST_MESSAGE), "alarm") for problem in taken)
 
@@ -388,7 +388,7 @@ def _held(fields: Iterable[ContestedField], now: datetime) -> Iterator[PlanRow]:
 def _is_own(forecast: Forecast, held: ContestedField) -> bool:
     """Return whether it is a field of the resource itself, which the user applies."""
     is_status = bool(forecast.controller) and held.path.startswith(".status.")
-    return held.object == str(forecast.owner) and not is_status
+    return held.object == str(forecast.ref) and not is_status
 
 
 def settling(forecast: Forecast, held: ContestedField) -> tuple[Remedy, ...]:
@@ -396,7 +396,7 @@ def settling(forecast: Forecast, held: ContestedField) -> tuple[Remedy, ...]:
     if _is_own(forecast, held):
         return ()
     return remedies(
-        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
+        forecast.ref, forecast.annotations, held, program=program_name(), command=typed()
     )
 
 
@@ -404,7 +404,7 @@ def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
     """Return what settles several of a resource's contested fields, of all its objects, at once."""
     fields = [held for held in forecast.contested if not _is_own(forecast, held)]
     annotations, program = forecast.annotations, program_name()
-    return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
+    return tuple(together(forecast.ref, annotations, fields, program=program, command=typed()))
 
 
 def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[PlanRow]:

@@ -325,7 +325,7 @@ class TestPlain:
         space = ObjectRef(
             ApiResource("v1", "Namespace", "namespaces", namespaced=False), "", "shop"
         )
-        many = [replace(plain("unchanged"), owner=replace_name(MAP, f"m{n}")) for n in range(10)]
+        many = [replace(plain("unchanged"), ref=replace_name(MAP, f"m{n}")) for n in range(10)]
         out = printed(
             plain("created", line("added", None, 1)),
             plain("unchanged", ref=space),

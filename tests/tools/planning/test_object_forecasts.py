@@ -407,7 +407,7 @@ class TestInTurn:
         found = await Plan(served=False).last(definition(), widget({"size": 2}))
 
         assert (found.verdict, found.objects[0].merged) == ("changes", NO_KIND)
-        assert found.owner.namespace == NS
+        assert found.ref.namespace == NS
         assert "the server does not serve Widget of plan.example.com/v1" in causes(
             (await Plan(served=False).of(widget({"size": 2}), definition()))[0]
         )
@@ -458,7 +458,7 @@ class TestNotAtAll:
     async def test_it_is_named_as_far_as_it_has_a_name(self):
         found = await Plan().last(of_kind("v1", "Pod", None, {}, generateName="x-"))
 
-        assert found.owner.name == NO_NAME
+        assert found.ref.name == NO_NAME
 
     @pytest.mark.parametrize(
         ("answer", "said"),

@@ -119,8 +119,8 @@ class Pass:
     async def observe(self) -> Observation | None:
         """Return the objects cached now; None if nothing may be written, or not yet.
 
-        Changes until now need no other pass; but if the resource is gone or was created again, only
-        another pass can notice it.
+        This pass takes in all changes until now, so they need no other pass. Only another pass can
+        notice that the resource is gone or was created again.
         """
         planner = self.context.planner
         self._permission = await planner.claim_permission(self.key)

@@ -211,7 +211,9 @@ def _annotations(obj: Object) -> Mapping[str, str]:
 def _without_effect(obj: Object, controller: Controller[R]) -> Iterator[str]:
     """Yield a warning for each unknown annotation of ours, and each term about a foreign kind."""
     yield from unknown_annotations(metadata(obj).get("annotations") or {})
-    kinds = sorted({kind.api.kind for kind in controller.written} | {controller.resource.api.kind})
+    kinds = sorted(
+        {kind.api.kind for kind in controller.written_kinds} | {controller.resource.api.kind}
+    )
     for name, text in _annotations(obj).items():
         try:
             field_policy = field_policy_of({name: text})

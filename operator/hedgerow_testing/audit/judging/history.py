@@ -165,7 +165,9 @@ class History:
         self._writes: dict[AuditKey, deque[LoggedWrite]] = {}
         self._made_of: dict[AuditKey, str] = {}
 
-    def take(self, entries: Iterable[Object]) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
+    def read_entries(
+        self, entries: Iterable[Object]
+    ) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
         """Yield each request that was answered, and the write that it was if it was one."""
         for entry in entries:
             if entry.get("stage") == "ResponseComplete":

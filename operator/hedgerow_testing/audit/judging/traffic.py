@@ -32,7 +32,7 @@ class Traffic:
     """Whether the audit itself makes writes vain at the moment."""
     _groups: dict[str, Finding] = field(default_factory=dict[str, "Finding"])
 
-    def take(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
+    def count(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
         """Count one request, and the write that it was."""
         self.requests += 1
         self.writes += write is not None
