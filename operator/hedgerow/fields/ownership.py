@@ -531,7 +531,7 @@ def _elements(mine: Tree, others: Entries, place: FieldPath) -> list[str]:
 def _extended(parts: Mapping[str, Any], live: list[Any], known: Iterable[str], there: Any) -> Any:
     """Return a declared list with more of the live items, which stay where they are.
 
-    At the end of it they would change places, and with the order of containers pods roll out.
+    Appended, they would change places, and pods roll out with another order of containers.
     """
     wants: dict[str, Any] = {}
     for index, (wanted, element) in enumerate(

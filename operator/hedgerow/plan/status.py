@@ -243,9 +243,9 @@ def annotation_report(
 ) -> StatusReport:
     """Return the annotation to write on a built-in resource.
 
-    Like a status it lists the fields first that are listed already. The annotation is written
-    together with the `contributions` to the resource: both are one apply. Without them it stays,
-    as an apply would give these back.
+    Fields that are listed already come first, as in a status. The annotation and the
+    `contributions` to the resource are one apply. If these are None, nothing is written: the apply
+    would give them back.
     """
     contested, before = plan.contested, status_annotation.said(live)
     concluded = conclude(
@@ -269,7 +269,7 @@ def annotation_report(
 def user_generation(controller: Controller[Any], live: Object) -> int | None:
     """Return the generation that only users change; None if others change it too.
 
-    Our contributions to a built-in resource and those who undo them change its generation.
+    That of a built-in resource also changes when we contribute to it, and when others undo that.
     """
     return metadata(live).get("generation", 0) if controller.is_custom else None
 

@@ -154,9 +154,9 @@ class FieldPolicy:
     def first(
         self, word: str, kind: str, name: str, places: Iterable[FieldPath]
     ) -> tuple[tuple[PolicyEntry, FieldPath], ...]:
-        """Return the entries of one annotation that cover one of these fields, each with the first.
+        """Return the entries of one annotation that cover any of these fields, each with its first.
 
-        They are in the order in which they were written. Not each of them has effect.
+        They are in the order in which they were written. Some may have no effect.
         """
         policy_entries, patterns = self._of(word, kind, name)
         matches = patterns.first(places) if policy_entries else {}

@@ -1,4 +1,4 @@
-"""Runner: runs one controller: its watches fill its queue, and each key of it gets a pass."""
+"""Runner: runs one controller: its watches fill its queue, and each key in it gets a pass."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ControllerRunner:
             self.queue.add(key)
 
     async def run(self) -> None:
-        """Work until it is stopped; anew, if the API server's store was restored from a backup."""
+        """Work until stopped; begin anew if the API server's store was restored from a backup."""
         while True:
             await self._run()
             if not self._is_stopped:
@@ -159,7 +159,8 @@ class ControllerRunner:
     def begin_anew(self) -> Iterator[None]:
         """Forget the caches and the states of all resources, in parts, as after a start.
 
-        No pass runs, and nothing is watched. Keys that wait for their time in the queue still do.
+        It is for when no pass runs and nothing is watched. Keys that wait for their time stay
+        queued.
         """
         yield from self.cache.clearing()
         self.is_restored = False
@@ -214,7 +215,8 @@ class ControllerRunner:
     async def _work(self, workers: TaskGroup) -> None:
         """Take keys and make their passes until the queue is closed.
 
-        One worker at a time waits for a key; it has another one follow if none waits for its turn.
+        Only one worker at a time waits for a key. Having got one, it starts another worker if none
+        is idle.
         """
         with suppress(Closed):
             while True:

@@ -90,7 +90,7 @@ class Watches:
         self._unread: dict[int, Key] = {}
 
     def begin_anew(self) -> None:
-        """Take all caches for not filled yet."""
+        """Count every cache as not filled."""
         self._unsynced = set(range(len(tuple(self._cache))))
         self.ready = anyio.Event()
         """Set once all caches are filled; or by whoever does not wait for them any more."""
@@ -106,7 +106,10 @@ class Watches:
         self._may_begin()
 
     def _may_begin(self) -> None:
-        """Let work begin if all unfilled caches are refused; but wait for resources themselves."""
+        """Let work begin once all caches are filled, but for those of refused kinds.
+
+        The cache of the resources themselves has to be filled.
+        """
         sources = tuple(self._cache)
         lacking = [sources[number] for number in self._unsynced]
         kind = self._controller.resource
@@ -187,7 +190,7 @@ class Watches:
                     self.filled(number)
 
     def _undecoded(self, number: int, source: Source, key: Key) -> None:
-        """Count an object that cannot be decoded, and name it once in a row."""
+        """Count an object that cannot be decoded; log its name, but not again right after."""
         self._meter.undecodable(source.api)
         if self._unread.get(number) != key:
             self._unread[number] = key

@@ -97,8 +97,8 @@ class Reads:
     async def _named(self, ref: ObjectRef) -> Object | None:
         """Read a child by name; cache it, or keep it for this pass if no watch shows it.
 
-        A child of another resource is neither. It is left to the watch, which would tell that
-        resource of no change that is cached already. Raises KubeError.
+        A child of another resource is neither cached nor kept: if it were cached here, the watch
+        would not queue that resource for it. Raises KubeError.
         """
         before = self._context.intake.cached(ref)
         obj = await self._context.applier.read_object(ref)

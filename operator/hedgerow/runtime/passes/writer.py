@@ -144,8 +144,8 @@ class Writer:
     async def _take_over(self, write: Write, refused: Invalid) -> bool:
         """Take over the fields without holder for which a write was refused, if there are any.
 
-        They are ours then, and not declared, so the next plan of the pass removes them, as does a
-        pass that begins after a crash at this point. A pass does so once for each child.
+        We hold these fields then without declaring them, so the next plan removes them, be it in a
+        pass after a crash. A pass takes over fields of a child only once.
         """
         current, context = self._pass, self._context
         plan_input = current.observation.plan_input
