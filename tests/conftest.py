@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 from support.code import covered
 
 NODE = "tests/e2e"
+ARCHITECTURE = "tests/architecture"
 MACHINE = "tests/faults/test_machine.py"
 
 # The machine's load decides how long an example takes: no deadline, no complaint about slow data.
@@ -82,8 +83,9 @@ def _rank(path: str) -> int:
 class ByFile(LoadFileScheduling):
     """A file goes to one worker, to one that has the API server up which it wants.
 
-    All of tests/e2e goes to one, for they share a node. To start a server takes as much as many
-    tests do, and one that is up takes part of the machine until its worker ends.
+    All of tests/e2e goes to one, for they share a node, and all of tests/architecture, for they
+    share the trees of all modules. To start a server takes as much as many tests do, and one that
+    is up takes part of the machine until its worker ends.
     """
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
@@ -93,7 +95,8 @@ class ByFile(LoadFileScheduling):
         self._up: dict[object, set[str]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
-        return NODE if nodeid.startswith(f"{NODE}/") else super()._split_scope(nodeid)
+        rooms = (room for room in (NODE, ARCHITECTURE) if nodeid.startswith(f"{room}/"))
+        return next(rooms, "") or super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
         scope = self._next(self._up.setdefault(node, set()))
