@@ -501,6 +501,20 @@ def test_a_sample_waits_for_the_operators_webhook(tmp_path):
     )
 
 
+def test_a_sample_that_is_refused_later_has_not_passed(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    apply = machine.api.apply
+
+    def admitted(manifest: Object, manager: str, **how: Any) -> Reply:
+        if machine.runs and manifest["kind"] == "Widget":
+            return Reply(500, {"message": "the webhook is broken"})
+        return apply(manifest, manager, **how)
+
+    machine.api.apply = admitted
+
+    assert machine.audited().result("reapply-conflict").verdict == "not checked"
+
+
 def test_the_author_may_have_another_name(tmp_path):
     report = Machine(tmp_path, fills_in, replace(inputs(), manager="argocd")).audited()
 

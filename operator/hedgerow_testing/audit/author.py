@@ -210,10 +210,13 @@ class Author:
 
     def reapply(self) -> None:
         """Apply the samples again, unchanged and unforced."""
+        judged = 0
         for sample in self.samples:
             reply = self._apply(sample.manifest)
             self._conflicts(sample, reply, "reapply-conflict", is_lost=True)
-        self._recorder.checked("reapply-conflict", numbered(len(self.samples), "sample"))
+            judged += reply.ok or reply.status == HTTPStatus.CONFLICT
+        if judged:
+            self._recorder.checked("reapply-conflict", numbered(judged, "sample"))
 
     def try_changes(self) -> None:
         """Change each field in a dry run, and remove each that may be absent."""
