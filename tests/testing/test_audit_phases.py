@@ -311,6 +311,22 @@ def test_one_that_becomes_restless_later_is_found(tmp_path):
     assert {"never-quiet", "writes-at-restart"} <= {one.rule for one in machine.audited().findings}
 
 
+@pytest.mark.parametrize("starts", [(2,), (3,), (2, 3)])
+def test_what_both_restarts_change_is_by_a_restart(tmp_path, starts):
+    machine, told = Machine(tmp_path, idle, inputs()), set[int]()
+
+    def notes_its_start(api: LoggedApi, widget: Object) -> None:
+        clean(api, widget)
+        if machine.starts in {*starts} - told:
+            told.add(machine.starts)
+            api.merge(widget, {"status": {"start": machine.starts}}, "widgets", "status")
+
+    machine.reconcile = notes_its_start
+
+    found = [one.key for one in machine.audited().findings]
+    assert found == [f"writes-at-restart {DEMO}"] * (len(starts) == 2)
+
+
 def test_without_children_nothing_is_said_of_them(tmp_path):
     machine = Machine(tmp_path, respells, inputs())
     machine.ends_at_once = False
