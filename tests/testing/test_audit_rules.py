@@ -26,6 +26,7 @@ HELD = widget(deletionTimestamp="now", finalizers=["x"])
 GOOD = {
     "a write that changes something": [entry("patch", widget())],
     "a second delete": [entry("delete", HELD), entry("delete", HELD)],
+    "one sent again": [entry("patch", EMPTY), entry("patch", code=504), entry("patch", EMPTY)],
     "an empty write of a Lease": [entry("patch", EMPTY, resource="leases")] * 2,
 }
 

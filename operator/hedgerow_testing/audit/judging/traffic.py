@@ -6,7 +6,8 @@ Requests are taken in one by one and not kept, so that a flood of them costs no 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.objects import metadata
 from hedgerow_testing.audit.judging.findings import Finding
@@ -14,7 +15,7 @@ from hedgerow_testing.audit.judging.findings import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hedgerow_testing.audit.judging.history import LoggedRequest, LoggedWrite
+    from hedgerow_testing.audit.judging.history import AuditKey, LoggedRequest, LoggedWrite
 
 _MOST_GROUPS: Final = 2000
 _QUIET: Final = frozenset({"leases", "events"})
@@ -30,6 +31,8 @@ class Traffic:
     writes: int = 0
     is_excused: bool = False
     """Whether the audit itself makes writes vain at the moment."""
+    _failed: tuple[AuditKey, Any] | None = None
+    """What was written last that the server could not answer: it may be stored all the same."""
     _groups: dict[str, Finding] = field(default_factory=dict[str, "Finding"])
 
     def count(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
@@ -38,7 +41,11 @@ class Traffic:
         self.writes += write is not None
         if request.code in _REFUSED:
             self._add("refused-requests", request, write, _refused(request))
-        if write and write.is_empty and is_counted(write) and not self.is_excused:
+        sent = (request.key, request.body)
+        is_excused = self.is_excused or sent == self._failed
+        if request.is_write and request.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._failed = sent
+        if write and write.is_empty and is_counted(write) and not is_excused:
             self._add("empty-writes", request, write, "a write changed nothing")
 
     def findings(self) -> Iterator[Finding]:
