@@ -159,7 +159,7 @@ def operator_process(
     import anyio  # noqa: PLC0415
 
     from hedgerow_testing.process import OperatorProcess  # noqa: PLC0415
-    from hedgerow_testing.sandboxes import grant, name_for  # noqa: PLC0415
+    from hedgerow_testing.sandboxes import RBAC, grant, name_for  # noqa: PLC0415
 
     started: list[OperatorProcess] = []
     numbers = count(1)
@@ -176,7 +176,7 @@ def operator_process(
     ) -> OperatorProcess:
         user = user or name_for(str(request.node.name))
         if rules is not None:
-            grant(kube, user, rules)
+            grant(kube, {"kind": "User", "apiGroup": RBAC, "name": user}, rules, user).must()
         groups = ADMINISTRATORS if rules is None else ()
         kubeconfig = anyio.run(sandbox.kubeconfig_for, user, groups)
         log = tmp_path / f"operator-{next(numbers)}.log"

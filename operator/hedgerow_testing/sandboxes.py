@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
-    from hedgerow_testing.api import Api, Object
+    from hedgerow_testing.api import Api, Object, Reply
     from hedgerow_testing.sandbox.locks import Progress
 
 _LONGEST = 48
@@ -96,12 +96,27 @@ def _empty(api: Api, path: str) -> None:
         api.raw("DELETE", path, json={"gracePeriodSeconds": 0})
 
 
-def grant(api: Api, user: str, rules: Sequence[Object]) -> None:
-    """Let a user do what the rules of a ClusterRole say, in all namespaces."""
-    group = "rbac.authorization.k8s.io"
-    named = {"apiVersion": f"{group}/v1", "metadata": {"name": user}}
-    subject = {"kind": "User", "apiGroup": group, "name": user}
-    role = {"kind": "ClusterRole", "apiGroup": group, "name": user}
-    api.apply({**named, "kind": "ClusterRole", "rules": list(rules)}, "test").must()
-    binding = {**named, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]}
-    api.apply(binding, "test").must()
+RBAC = "rbac.authorization.k8s.io"
+
+
+def grant(
+    api: Api,
+    subject: Object,
+    rules: Sequence[Object],
+    name: str,
+    *,
+    namespace: str = "",
+    manager: str = "test",
+) -> Reply:
+    """Let a subject do what the rules of a role say, in a namespace or, without one, in all.
+
+    Return the server's answer to the role, which it may refuse.
+    """
+    kind, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
+    named = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, **where}}
+    made = api.apply({**named, "kind": kind, "rules": list(rules)}, manager)
+    if made.ok:
+        role = {"kind": kind, "apiGroup": RBAC, "name": name}
+        binding = {**named, "kind": f"{kind}Binding", "roleRef": role, "subjects": [subject]}
+        api.apply(binding, manager).must()
+    return made

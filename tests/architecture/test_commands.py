@@ -22,9 +22,8 @@ from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource, ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
-from hedgerow_tools.fields import takeover
 from hedgerow_tools.fields.by_manager import CountScope
-from hedgerow_tools.switch import decision
+from hedgerow_tools.switch import decision, takeover
 from support.code.sources import ROOT, modules
 from support.programs.printed import documented, in_code, in_help, refusal
 
@@ -198,7 +197,7 @@ class TestPlaces:
             claims_refused("shop"),
             str(Fixed(Service({"metadata": {"name": "x", "namespace": "y"}, "spec": {"a": 1}}),
                       ("spec", "a"), 2, "loses it")),
-            "\n".join(told(CRD, plain=True)),
+            "\n".join(told(CRD)),
         ],
     )  # fmt: skip
     def test_one_in_a_sentence_is_in_backticks_so_that_no_terminal_folds_it(self, text):

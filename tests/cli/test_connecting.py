@@ -1,4 +1,4 @@
-"""Connecting: how long a command waits for an answer, as kubectl takes it."""
+"""Connecting: which cluster a command asks, and how long it waits for an answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import pytest
 import typer
 
 from hedgerow.cli.commands import LAZY
-from hedgerow.cli.connecting import seconds
+from hedgerow.cli.options import duration
+
+WEEK = 7 * 24 * 3600
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
+        ("0", 0),
         ("90", 90),
         ("30s", 30),
         ("2m", 120),
@@ -22,28 +25,34 @@ from hedgerow.cli.connecting import seconds
     ],
 )
 def test_a_duration_is_written_as_for_kubectl(text: str, found: float) -> None:
-    assert seconds(text) == found
+    assert duration("--wait", text, 3600) == found
 
 
-@pytest.mark.parametrize("text", ["0", "0s"])
-def test_none_is_without_end(text: str) -> None:
-    assert seconds(text) >= 24 * 3600
+@pytest.mark.parametrize("text", ["", "x", "-1s", "1 s", "5x", "1s x", "3601", "1h1s"])
+def test_what_is_no_duration_or_too_long_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"--wait takes a duration .*, 1h at most"):
+        duration("--wait", text, 3600)
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1s", "1 s", "5x", "1s x"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no duration"):
-        seconds(text)
+@pytest.mark.parametrize(
+    ("given", "patience"), [((), 60), (("90",), 90), (("0",), WEEK), (("168h",), WEEK)]
+)
+def test_a_request_takes_a_minute_or_what_is_named_or_a_week(
+    server, typing, given, patience
+) -> None:
+    typing("owners", "service/web", *(("--request-timeout", *given) if given else ()))
+
+    assert [login["patience"] for login in server.logins] == [patience]
 
 
-def test_every_command_that_asks_a_cluster_has_the_option() -> None:
-    asking = {name for name, lazy in LAZY.items() if "--kubeconfig" in options(name, lazy)}
-    having = {name for name, lazy in LAZY.items() if "--request-timeout" in options(name, lazy)}
+def test_every_command_that_asks_a_cluster_chooses_it_by_the_same_options() -> None:
+    of_one = {"--kubeconfig", "--context", "--request-timeout"}
+    asking = {name: options(name) for name in LAZY if options(name) & of_one}
 
-    assert having == asking - {"run"}
-    assert {"plan", "owners", "adopt", "install"} <= having
+    assert [name for name, found in asking.items() if not of_one <= found] == ["run"]
+    assert {"plan", "owners", "adopt", "install"} <= asking.keys()
 
 
-def options(name: str, lazy: object) -> set[str]:
-    command = lazy.load(name)  # type: ignore[attr-defined]
+def options(name: str) -> set[str]:
+    command = LAZY[name].load(name)
     return {option for param in command.params for option in getattr(param, "opts", ())}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -147,11 +146,6 @@ class TestVersion:
     @pytest.mark.parametrize("word", ["version", "--version"])
     def test_it_is_one_line(self, typing, word):
         assert typing(word) == (0, f"hedgerow {__version__}\n", "")
-
-    def test_the_version_is_there_for_programs_too(self, typing):
-        code, out, _ = typing("version", "-o", "json")
-
-        assert (code, json.loads(out)["version"]) == (0, __version__)
 
     def test_python_finds_hedgerow_where_no_script_is(self):
         shown = subprocess.run(

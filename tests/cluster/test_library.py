@@ -51,7 +51,7 @@ def test_it_installs_runs_and_shows_what_it_does(
     package: Package, api: Api, namespace: str, tmp_path: Path
 ):
     """Fact: a package of somebody else installs and runs on a server as it is."""
-    installed = package.call("install", "--plain")
+    installed = package.call("install")
     assert installed.returncode == 0, installed.stderr
     assert "greetings.greeter.example.com created" in installed.stdout + installed.stderr
     assert "bluegreens" not in installed.stdout + installed.stderr
@@ -116,7 +116,7 @@ def test_an_owned_kind_that_is_absent_is_left_alone_until_it_is_served(
     folder = tmp_path / "package"
     folder.mkdir()
     package = Package(library.optional, folder, sandbox.kubeconfig)
-    installed = package.call("install", "--plain")
+    installed = package.call("install")
     assert installed.returncode == 0, installed.stderr
     meta = {"name": "hello", "namespace": namespace}
     thing = {"apiVersion": "optional.example.com/v1", "kind": "Thing", "metadata": meta}

@@ -8,7 +8,7 @@ import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 import typer.completion
@@ -82,19 +82,11 @@ def hedgerow(
 
 
 @app.command("version", cls=UnfoldedCommand, rich_help_panel="This program")
-def show_version(
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
-    ] = "text",
-) -> None:
+def show_version() -> None:
     """Print the version of hedgerow."""
-    from hedgerow.encoding import to_ascii  # noqa: PLC0415 - not needed for the help
     from hedgerow.version import LIBRARY, version  # noqa: PLC0415 - not needed for the help
 
     named, library = called.program_name(), f"{LIBRARY} {version()}"
-    if output == "json":
-        echo(to_ascii({"program": named, "library": LIBRARY, "version": version()}))
-        return
     echo(library if named == LIBRARY else f"{named} ({library})")
 
 

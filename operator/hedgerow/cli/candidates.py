@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import typer  # noqa: TC002 - typer reads the annotations of what completes
 
-from hedgerow.cli.connecting import connected
+from hedgerow.cli.connecting import ClusterChoice, connected
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -67,8 +67,7 @@ def _named(ctx: typer.Context, incomplete: str, kind: str, prefix: str = "") -> 
         from hedgerow.kube.discovery import find  # noqa: PLC0415 - as above
         from hedgerow.kube.errors import KubeError  # noqa: PLC0415 - as above
 
-        given: dict[str, Any] = ctx.params
-        place = "" if given.get("all_namespaces") else given.get("namespace") or cluster.namespace
+        place = "" if ctx.params.get("all_namespaces") else cluster.namespace
         meant = await find(cluster, kind)
         names: list[str] = []
         for api in (meant.api, *meant.others):  # some commands take a word for a kind of ours first
@@ -89,10 +88,11 @@ def _asked(
     ctx: typer.Context, incomplete: str, ask: Callable[[Cluster], Awaitable[list[str]]]
 ) -> list[str]:
     """Return those of a cluster's candidates that begin so, sorted; none after any error."""
-    where: dict[str, Any] = ctx.params
+    given: dict[str, Any] = ctx.params
+    choice = ClusterChoice(given.get("kubeconfig"), given.get("context"), given.get("namespace"))
 
     async def answer() -> list[str]:
-        async with connected(where.get("kubeconfig"), where.get("context"), "completion") as found:
+        async with connected("completion", choice) as found:
             return await ask(found)
 
     with _hurried(), redirect_stderr(io.StringIO()), suppress(Exception):

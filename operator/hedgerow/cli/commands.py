@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -83,10 +82,6 @@ class Lazy:
             from hedgerow.cli.flags import controller_options  # noqa: PLC0415 - for these alone
 
             command.params += controller_options()
-        if "kubeconfig" in signature(found).parameters and not self.logs:
-            from hedgerow.cli.connecting import timeout_options  # noqa: PLC0415 - as above
-
-            command.params += timeout_options()
         return told_by(command, program_name())
 
 

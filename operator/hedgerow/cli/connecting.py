@@ -3,79 +3,97 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from hedgerow.cli.options import OptionSet, duration, extended
 from hedgerow.cli.program import program_name
 from hedgerow.version import user_agent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from hedgerow.kube.cluster import Cluster
 
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
-]
+_PATIENCE: Final = "60s"
+_LONGEST: Final = 7 * 24 * 3600.0
+_PANEL: Final = "Which cluster"
 
 
-PATIENCE: Final = 60.0
-"""Seconds for each request of a command, unless --request-timeout names others."""
-_patience: Final = ContextVar("patience", default=PATIENCE)
-_ENDLESS: Final = 7 * 24 * 3600.0
-"""Stands for no timeout."""
+def _option(*names: str, metavar: str, words: str, default: str | bool) -> Any:
+    return typer.Option(
+        *names, metavar=metavar, help=words, show_default=default, rich_help_panel=_PANEL
+    )
 
 
-def seconds(text: str) -> float:
-    """Return a duration as kubectl takes it: 90, 30s, 1m30s; 0 means none. Raises BadParameter."""
-    from hedgerow.schedule.durations import nanoseconds  # noqa: PLC0415 - not needed for the help
-
-    is_number = text.isascii() and text.isdecimal()
-    try:
-        total = nanoseconds(f"{text}s" if is_number else text) / 1e9
-    except ValueError:
-        total = -1
-    if total < 0:
-        raise typer.BadParameter(f"{text!r:.60} is no duration, such as 30s or 2m")
-    return min(total, _ENDLESS) or _ENDLESS
-
-
-def _keep(text: str) -> None:
-    _patience.set(seconds(text))
-
-
-_RequestTimeout = Annotated[
-    str,
-    typer.Option(
-        metavar="DURATION",
-        help="How long one request may take, as for kubectl: 30s, 2m; 0 is without end.",
-        expose_value=False,
-        callback=_keep,
-    ),
-]
+_kubeconfig = _option(
+    metavar="FILE", words="Kubeconfig to use.", default="$KUBECONFIG, ~/.kube/config"
+)
+_context = _option(metavar="NAME", words="Context to use.", default="current")
+_request_timeout = _option(
+    metavar="DURATION",
+    words="How long one request may take, as for kubectl: 30s, 2m, a week at most; 0 is a week.",
+    default=True,
+)
+_namespace = _option(
+    "--namespace", "-n", metavar="NAMESPACE", words="The namespace.", default="the context's"
+)
+_CLUSTER: OptionSet = {
+    "kubeconfig": (Annotated[str | None, _kubeconfig], None),
+    "context": (Annotated[str | None, _context], None),
+    "request_timeout": (Annotated[str, _request_timeout], _PATIENCE),
+}
+_NAMESPACE: OptionSet = {"namespace": (Annotated[str | None, _namespace], None)}
 
 
-def timeout_options() -> list[Any]:
-    """Return --request-timeout, which `connected` reads, for a command that asks a cluster."""
-    app = typer.Typer(add_completion=False)
-    app.command()(_nothing)
-    made: Any = typer.main.get_command(app)
-    return made.params
+class ClusterChoice(NamedTuple):
+    """The cluster and the namespace that were named, and the seconds for each request."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    patience: float = 0
 
 
-def _nothing(*, request_timeout: _RequestTimeout = f"{PATIENCE:.0f}s") -> None:
-    """Have this option."""
+_NONE: Final = ClusterChoice()
+_chosen: Final = ContextVar("cluster", default=_NONE)
+
+
+def chosen_cluster() -> ClusterChoice:
+    """Return what the command that runs was told of its cluster."""
+    return _chosen.get()
+
+
+def of_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options that choose a cluster, which `connected` reads."""
+    return _with_options(command, _CLUSTER)
+
+
+def of_namespace(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options that choose a cluster, and in it a namespace."""
+    return _with_options(command, {**_NAMESPACE, **_CLUSTER})
+
+
+def _with_options(command: Callable[..., None], options: OptionSet) -> Callable[..., None]:
+    def run(**given: Any) -> None:
+        named = {name: given.pop(name) for name in options}
+        if named.get("namespace") and given.get("all_namespaces"):
+            raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+        timeout = named.pop("request_timeout")
+        patience = duration("--request-timeout", timeout, _LONGEST) or _LONGEST
+        token = _chosen.set(ClusterChoice(**named, patience=patience))
+        try:
+            command(**given)
+        finally:
+            _chosen.reset(token)
+
+    return extended(command, run, options)
 
 
 def connected(
-    kubeconfig: str | None, context: str | None, purpose: str = ""
+    purpose: str = "", choice: ClusterChoice | None = None
 ) -> AbstractAsyncContextManager[Cluster]:
     """Log in; the API server's logs name the version, and `purpose` where there is one.
 
@@ -86,5 +104,4 @@ def connected(
 
     logs.configure("human")
     agent = user_agent(program_name(), purpose)
-    patience = _patience.get()
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent, patience=patience)
+    return connect(**(choice or chosen_cluster())._asdict(), user_agent=agent)

@@ -5,19 +5,20 @@ Where commands differ in the line of help, a function takes it.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+OptionSet = Mapping[str, tuple[Any, Any]]
+"""Options that commands share: the annotation and the default of each parameter."""
+
 LONGEST_MANAGER = 128
 """The most characters of a field manager's name; the API server accepts only printable ones."""
-
-
-def namespace_option(words: str) -> Any:
-    """Return --namespace."""
-    return typer.Option(
-        "--namespace", "-n", metavar="NAMESPACE", help=words, show_default="the context's"
-    )
 
 
 def all_namespaces_option(words: str) -> Any:
@@ -74,15 +75,8 @@ def output_option(words: str = "The output format.") -> Any:
     return typer.Option("--output", "-o", help=words)
 
 
-def dry_run_option(words: str = "Show what would be done, and stop.") -> Any:
-    """Return --dry-run."""
-    return typer.Option("--dry-run", help=words)
-
-
-Namespace = Annotated[str | None, namespace_option("Its namespace.")]
 Output = Annotated[Literal["text", "json"], output_option()]
 TableOutput = Annotated[Literal["table", "json"], output_option()]
-DryRun = Annotated[bool, dry_run_option()]
 Files = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,6 +100,50 @@ Watch = Annotated[
         " Elsewhere it is shown once.",
     ),
 ]
+
+
+def extended(
+    command: Callable[..., None],
+    run: Callable[..., None],
+    options: OptionSet,
+    without: Collection[str] = (),
+) -> Callable[..., None]:
+    """Return `run` as a command with the parameters of another, `without` some, and with options.
+
+    Arguments come first, as the shell reads them in this order.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        one.replace(annotation=hints[name])
+        for name, one in signature(command).parameters.items()
+        if name not in without
+    ]
+    added = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+    ]
+    parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *added)]
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] - the library looks here
+    return run
+
+
+def duration(option: str, text: str, longest: float) -> float:
+    """Return a duration such as 90, 30s or 1m30s in seconds. Raises BadParameter."""
+    from hedgerow.schedule.durations import nanoseconds  # noqa: PLC0415 - not needed for the help
+
+    is_number = text.isascii() and text.isdecimal()
+    try:
+        seconds = nanoseconds(f"{text}s" if is_number else text) / 1e9
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= longest:
+        raise typer.BadParameter(
+            f"{option} takes a duration such as 30s or 1m30s, {longest / 3600:.0f}h at most, not"
+            f" {text!r:.60}"
+        )
+    return seconds
 
 
 def check_manager(option: str, name: str) -> None:

@@ -100,12 +100,11 @@ async def found_kind(cluster: Cluster, word: str) -> ApiResource:
     return found.api
 
 
-async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> ObjectRef:
+async def located(cluster: Cluster, target: tuple[str, str]) -> ObjectRef:
     """Return which object it is; print what `found_kind` prints."""
     kind, name = target
     api = await found_kind(cluster, kind)
-    within = namespace or cluster.namespace
-    return ObjectRef(api, within if api.namespaced else "", name)
+    return ObjectRef(api, cluster.namespace if api.namespaced else "", name)
 
 
 async def read(cluster: Cluster, ref: ObjectRef) -> Object:

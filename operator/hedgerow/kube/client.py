@@ -53,6 +53,7 @@ async def connect(
     *,
     kubeconfig: str | None = None,
     context: str | None = None,
+    namespace: str | None = None,
     user_agent: str = "hedgerow",
     concurrency: int | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
@@ -61,13 +62,16 @@ async def connect(
 ) -> AsyncGenerator[Cluster]:
     """Log in with the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, or as the pod.
 
-    It sends nothing to the server yet. At most `concurrency` requests are sent at once, by default
-    as many as the transport is good for; watches do not count. Bytes that the server has not
+    It sends nothing to the server yet. A `namespace` replaces the context's. At most `concurrency`
+    requests are sent at once, by default as many as the transport is good for; watches do not
+    count. Bytes that the server has not
     acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
     `on_exchange` is that of `Session`, `patience` that of `Cluster`. Raises ConfigError, in one
     line with the remedy.
     """
-    arguments = _LoginArguments(kubeconfig, user_agent, concurrency, RetryClock(), unacknowledged)
+    arguments = _LoginArguments(
+        kubeconfig, namespace, user_agent, concurrency, RetryClock(), unacknowledged
+    )
     login = await _log_in(arguments, context)
     session = Session(
         login,
@@ -86,6 +90,7 @@ class _LoginArguments(Struct, frozen=True):
     """The arguments of `connect`; each new login uses them again."""
 
     kubeconfig: str | None
+    namespace: str | None
     user_agent: str
     concurrency: int | None
     timing: RetryClock
@@ -115,7 +120,8 @@ async def _log_in(arguments: _LoginArguments, context: str | None, server: str =
         raise ConfigError(f"the credential plugin gave no answer in {LOGIN:.0f} s") from error
     except (ValueError, KeyError, RuntimeError, OSError, ImportError, httpx.InvalidURL) as error:
         raise _unusable(error, access) from error
-    found = Login(given.server, access.context, access.namespace, requests, watches)
+    namespace = arguments.namespace or access.namespace
+    found = Login(given.server, access.context, namespace, requests, watches)
     if server and found.server != server:
         await found.aclose()
         raise ConfigError(f"context {found.context} now is {found.server}, no longer {server}")

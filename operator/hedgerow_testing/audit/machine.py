@@ -22,10 +22,11 @@ from hedgerow.files import opened, overwrite
 from hedgerow.manifest import to_yaml
 from hedgerow.texts import numbered, printable
 from hedgerow_testing.api import Api
-from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
+from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError, Role
 from hedgerow_testing.audit.judging.quiet import Quiet
 from hedgerow_testing.audit.log import Log
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import grant
 from hedgerow_testing.supervisor import Supervised
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ _ERROR: Final = re.compile(
 )
 """A line of an operator's output that reports an error, as logging in most languages spells it."""
 _TOKEN_SECONDS: Final = 24 * 3600
+_ALL: Final = ("*",)
+_ADMINISTRATOR: Final = Role(
+    "administrator",
+    "",
+    (
+        {"apiGroups": _ALL, "resources": _ALL, "verbs": _ALL},
+        {"nonResourceURLs": _ALL, "verbs": _ALL},
+    ),
+)
 _HINTS: Final = (
     (
         ("tls.crt", "serving-certs", "webhook", "x509"),
@@ -319,7 +329,7 @@ def machine(
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-audit-")))
         api = Api(sandbox.kubeconfig)
         stack.callback(api.close)
-        grant(api, inputs, account)
+        authorize(api, inputs, account)
         with start_blocking_portal() as portal:
             token = portal.call(_token, sandbox, account)
         kubeconfig = placed(token, directory / "kubeconfig")
@@ -348,39 +358,15 @@ def placed(kubeconfig: Path, path: Path) -> Path:
     return path
 
 
-def grant(api: Api, inputs: Inputs, account: str) -> None:
+def authorize(api: Api, inputs: Inputs, account: str) -> None:
     """Make the operator's ServiceAccount, with its own rights, or with all there are."""
     api.namespace(OPERATOR)
-    meta = {"name": account, "namespace": OPERATOR}
-    group, manager = "rbac.authorization.k8s.io", "audit"
+    meta, manager = {"name": account, "namespace": OPERATOR}, "audit"
     api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, manager).must()
-    subjects = [{"kind": "ServiceAccount", **meta}]
-
-    def bind(kind: str, role: str, name: str, namespace: str = "") -> None:
-        where = {"namespace": namespace} if namespace else {}
-        body = {
-            "apiVersion": f"{group}/v1",
-            "kind": f"{kind.replace('Cluster', '') if namespace else 'ClusterRole'}Binding",
-            "metadata": {"name": name, **where},
-            "roleRef": {"kind": kind, "apiGroup": group, "name": role},
-            "subjects": subjects,
-        }
-        api.apply(body, manager).must()
-
-    if inputs.roles is None:
-        return bind("ClusterRole", "cluster-admin", f"audited-{account}")
-    for number, role in enumerate(inputs.roles):
+    for number, role in enumerate((_ADMINISTRATOR,) if inputs.roles is None else inputs.roles):
+        place = api.namespace(role.namespace) if role.namespace else ""
+        subject = {"kind": "ServiceAccount", **meta}
         name = f"audited-{account}-{number}"
-        kind = "Role" if role.namespace else "ClusterRole"
-        where = {"namespace": api.namespace(role.namespace)} if role.namespace else {}
-        body = {
-            "apiVersion": f"{group}/v1",
-            "kind": kind,
-            "metadata": {"name": name, **where},
-            "rules": list(role.rules),
-        }
-        reply = api.apply(body, manager)
+        reply = grant(api, subject, role.rules, name, namespace=place, manager=manager)
         if not reply.ok:
             raise AuditError(f"the API server refused {role.title}: {reply.body.get('message')}")
-        bind(kind, name, name, role.namespace)
-    return None

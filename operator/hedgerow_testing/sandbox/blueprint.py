@@ -23,13 +23,12 @@ class Options:
     `kubernetes` is a pinned version; "" means the newest. `nodes` is the number of simulated nodes;
     they imply `controllers` (kube-controller-manager and kube-scheduler). `audit` is the file of
     the API server's audit log, which contains request bodies, including Secrets; with `responses`
-    the answers to writes too. `feature_gates` has the form "A=true,B=false".
+    the answers to writes too.
     """
 
     kubernetes: str = ""
     nodes: int = 0
     audit: Path | None = None
-    feature_gates: str = ""
     controllers: bool = False
     responses: bool = False
 
@@ -70,8 +69,6 @@ class Blueprint:
             "no controllers": set(wanted.components()) <= set(self.components),
             f"audit log {have.audit or 'off'}": wanted.audit in (None, have.audit),
             "no answers in its audit log": wanted.responses <= have.responses,
-            f"feature gates {have.feature_gates or 'as they come'}": wanted.feature_gates
-            in ("", have.feature_gates),
         }
         return [what for what, fits in checks.items() if not fits]
 

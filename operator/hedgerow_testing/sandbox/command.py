@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hedgerow.cli.options import Output
-from hedgerow.cli.output import echo, echo_data
+from hedgerow.cli.output import echo
 from hedgerow.cli.program import typed
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.terminal import Terminal
@@ -45,7 +44,7 @@ Directory = Annotated[
 
 
 @app.command(cls=UnfoldedCommand)
-def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positional
+def up(
     directory: Directory,
     nodes: Annotated[
         int,
@@ -57,14 +56,13 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
         ),
     ] = 0,
     controllers: Annotated[
-        bool | None,
+        bool,
         typer.Option(
-            "--controllers/--no-controllers",
-            help="Start kube-controller-manager and kube-scheduler. Without them a Deployment gets "
-            "no Pods and nothing is garbage collected.",
-            show_default="with --nodes",
+            "--controllers",
+            help="Start kube-controller-manager and kube-scheduler, as --nodes does too. Without "
+            "them a Deployment gets no Pods and nothing is garbage collected.",
         ),
-    ] = None,
+    ] = False,
     audit: Annotated[
         Path | None,
         typer.Option(
@@ -73,10 +71,6 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
             "(of Secrets too).",
         ),
     ] = None,
-    feature_gates: Annotated[
-        str,
-        typer.Option(metavar="A=true,B=false", help="Feature gates of the Kubernetes servers."),
-    ] = "",
     kubernetes: Annotated[
         str,
         typer.Option(
@@ -88,15 +82,12 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
 
     Ctrl-C at any moment leaves nothing running. Afterwards: `eval "$(hedgerow sandbox env)"`
     """
-    if nodes and controllers is False:
-        raise typer.BadParameter("nodes are of no use without the controllers: drop one of the two")
     sandbox = Sandbox(directory)
     options = Options(
         kubernetes=kubernetes,
         nodes=nodes,
         audit=audit,
-        feature_gates=feature_gates,
-        controllers=bool(controllers or nodes),
+        controllers=controllers or nodes > 0,
     )
     with progress_shown() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
@@ -123,10 +114,7 @@ def down(directory: Directory) -> None:
 
 
 @app.command(cls=UnfoldedCommand)
-def status(
-    directory: Directory,
-    output: Output = "text",
-) -> None:
+def status(directory: Directory) -> None:
     """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
     sandboxes: list[SandboxStatus] = []
 
@@ -134,10 +122,7 @@ def status(
         sandboxes.append(await Sandbox(directory).status())
 
     interrupts.run(look)
-    if output == "json":
-        echo_data(sandboxes[0])
-    else:
-        _show(sandboxes[0])
+    _show(sandboxes[0])
     if not sandboxes[0].up:
         raise typer.Exit(1)
 

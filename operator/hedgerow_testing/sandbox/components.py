@@ -157,7 +157,7 @@ def _api_server(directory: Directory, blueprint: Blueprint) -> dict[str, object]
             "audit-log-maxsize": _LONGEST_AUDIT,
             "audit-log-maxbackup": 1,
         }
-    return flags | _gates(blueprint)
+    return flags
 
 
 def _controller(name: str, directory: Directory, blueprint: Blueprint) -> dict[str, object]:
@@ -168,7 +168,6 @@ def _controller(name: str, directory: Directory, blueprint: Blueprint) -> dict[s
         "secure-port": blueprint.ports[name],
         "leader-elect": "false",
         **_serving(pki),
-        **_gates(blueprint),
     }
     if name == CONTROLLERS[0]:
         flags |= {
@@ -196,11 +195,6 @@ def _kwok(directory: Directory, blueprint: Blueprint) -> dict[str, object]:
 
 def _serving(pki: Path) -> dict[str, object]:
     return {"tls-cert-file": pki / "serving.crt", "tls-private-key-file": pki / "serving.key"}
-
-
-def _gates(blueprint: Blueprint) -> dict[str, object]:
-    gates = blueprint.options.feature_gates
-    return {"feature-gates": gates} if gates else {}
 
 
 def _kubeconfig_of(directory: Directory, user: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import chosen_cluster, connected, of_cluster
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.flags import check as check_controllers
 from hedgerow.cli.options import controllers_option
@@ -47,14 +47,13 @@ SystemNamespace = Annotated[
 ]
 
 
+@of_cluster
 def check_command(
     *,
     controllers: WhichControllers = None,
     namespace: Namespaces = None,
     instance: Instance = "",
     system_namespace: SystemNamespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Check what an installation needs, a line for each thing; nothing is changed.
 
@@ -90,8 +89,9 @@ def check_command(
 
     async def carry_out() -> bool:
         is_well = True
-        async with connected(kubeconfig, context) as cluster:
-            used = (await choose(kubeconfig, context)).context
+        async with connected() as cluster:
+            chosen = chosen_cluster()
+            used = (await choose(chosen.kubeconfig, chosen.context)).context
             echo(escaped(f"✓ context: {used or 'that of this pod'}, {cluster.server}"))
             async for line in state(cluster, settings, registry(), typed()):
                 echo(escaped(str(line)))

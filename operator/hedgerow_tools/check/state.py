@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.install.definitions import InstallError, render_for
+from hedgerow.cli.install.definitions import render_for, rendered
 from hedgerow.fields.ownership import covers
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
@@ -74,14 +74,14 @@ async def _definition(
         return StateLine(what, f"cannot be read: {error}", is_well=False)
     if live is None:
         return StateLine(what, f"not installed; {remedy}", is_well=False)
-    for plain in (True, False):
-        try:
-            [wanted] = await render_for(cluster, plain=plain, resources=[resource], program=program)
-        except (InstallError, KubeError) as error:
-            return StateLine(what, f"cannot be compared: {error}", is_well=False)
-        # The API server adds defaults.
-        if covers(undescribed(wanted["spec"]), live.get("spec")):
-            return StateLine(what, "installed, of this version")
+    try:
+        plain = rendered([resource], program, str).values()
+        for wanted in (*plain, *await render_for(cluster, [resource], program)):
+            # The API server adds defaults.
+            if covers(undescribed(wanted["spec"]), live.get("spec")):
+                return StateLine(what, "installed, of this version")
+    except KubeError as error:
+        return StateLine(what, f"cannot be compared: {error}", is_well=False)
     return StateLine(what, f"installed, but not of this version; {remedy}", is_well=False)
 
 

@@ -14,6 +14,7 @@ from hedgerow.fields.sets import leaves, subtree
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.installations import ON_REQUEST
 from hedgerow.texts import command_line
+from hedgerow_tools.fields.identity import ObjectIdentity
 from hedgerow_tools.fields.relabelling import (
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -24,7 +25,6 @@ from hedgerow_tools.fields.relabelling import (
     is_client_side_apply,
 )
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.objects.identity import ObjectIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

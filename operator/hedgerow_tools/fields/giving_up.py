@@ -17,7 +17,7 @@ from hedgerow.plan.yield_and_claim import (
     is_controller_label,
     is_ours,
 )
-from hedgerow_tools.moving.transfers import (
+from hedgerow_tools.fields.transfers import (
     MoveRefused,
     are_meant,
     changes,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Takeover
-    from hedgerow_tools.moving.transfers import Change
+    from hedgerow_tools.fields.transfers import Change
 
 _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 

@@ -15,8 +15,8 @@ from hedgerow.fields.managed_fields import Holder, entries, held
 from hedgerow.fields.paths import SELF, path_of
 from hedgerow.fields.sets import ABSENT, Values, is_key, leaves, members, subtree, union
 from hedgerow.objects import annotation, metadata
+from hedgerow_tools.fields.transfers import Move, MoveRefused, shown
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.moving.transfers import Move, MoveRefused, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
-    from hedgerow_tools.moving.transfers import Fate
+    from hedgerow_tools.fields.transfers import Fate
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.fields.paths import path_of
 from hedgerow.objects import metadata
-from hedgerow_tools.moving.transfers import are_meant, patterns
+from hedgerow_tools.fields.transfers import are_meant, patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

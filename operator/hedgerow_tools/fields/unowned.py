@@ -12,7 +12,7 @@ from hedgerow.objects import metadata
 from hedgerow.texts import printable
 from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.giving_up import nothing
-from hedgerow_tools.moving.transfers import Move, MoveRefused, are_meant, patterns, shown
+from hedgerow_tools.fields.transfers import Move, MoveRefused, are_meant, patterns, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

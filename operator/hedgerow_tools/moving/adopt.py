@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedgerow.cli.connecting import Context, Kubeconfig  # noqa: TC001 - typer reads the annotations
 from hedgerow.cli.options import Output, check_manager, field_option
 from hedgerow.cli.program import program_name
 from hedgerow.fields.managed_fields import entries
@@ -26,6 +25,7 @@ from hedgerow_tools.fields.relabelling import (
 )
 from hedgerow_tools.fields.selection import contested_in
 from hedgerow_tools.fields.sorting import sorting
+from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.moving.bulk import PlannedChange
 from hedgerow_tools.moving.orders import (
@@ -39,7 +39,6 @@ from hedgerow_tools.moving.orders import (
     others,
     undoing,
 )
-from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.objects.managing import managing_resource
 from hedgerow_tools.objects.selection import ChosenObjects, selecting
 
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
     from hedgerow_tools.moving.bulk import Plan
-    from hedgerow_tools.moving.writing import ObjectOutcome
+    from hedgerow_tools.moving.outcomes import ObjectOutcome
 
 To = Annotated[
     str,
@@ -84,8 +83,6 @@ def adopt_command(
     undo: Undo = None,
     yes: Yes = False,
     output: Output = "text",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Move fields from other field managers to one; no value changes.
 
@@ -116,7 +113,7 @@ def adopt_command(
     if undo:
         more = is_moved or repair or save
         order = undoing(undo, chosen, yes=yes, output=output, others=more)
-        carry_out(order, kubeconfig, context)
+        carry_out(order)
         return
     chosen.check()
     if repair and is_moved:
@@ -130,7 +127,7 @@ def adopt_command(
         if repair
         else MoveOrder("adopt", chosen, adopted.plan, adopted.is_meant, adopted.notes, asked)
     )
-    carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
+    carry_out(replace(order, save=save, yes=yes, output=output))
 
 
 def _is_unserved(served: ServedKinds, live: Object) -> bool:
@@ -202,7 +199,7 @@ class _Adoptions:
 
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
         """Yield what people should know of objects whose fields were adopted."""
-        names = {holder.manager for outcome in changed for holder, _ in outcome.sources}
+        names = {holder.manager for outcome in changed for holder in outcome.sources}
         if any(move.fate == "unowned" for outcome in changed for move in outcome.moves):
             yield "What nobody holds stays as it is until somebody applies it."
         if changed and not self.asked.to:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,19 +13,20 @@ from hedgerow.fields.managed_fields import entries
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves
-from hedgerow_tools.moving import report
-from hedgerow_tools.moving.transfers import MoveRefused
-from hedgerow_tools.moving.writing import ObjectOutcome, applied, tried
+from hedgerow_tools.fields.transfers import MoveRefused
+from hedgerow_tools.moving.outcomes import FieldSource, moved, outcome_of, tried
 from hedgerow_tools.objects.selection import UnknownObject
+from hedgerow_tools.objects.writing import applied
+from hedgerow_tools.render.holders import NOBODY, holder_words
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Relabelling, Takeover
+    from hedgerow_tools.moving.outcomes import ObjectFate, ObjectOutcome
     from hedgerow_tools.moving.undo import UndoFile
-    from hedgerow_tools.moving.writing import ObjectFate
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class PlannedChange:
     `fate` is that of an object without a change.
 
     `to` gets the fields. `first` writes what has to be there before, or tries it as a dry run,
-    and returns what is in the way. `data` is for programs.
+    and returns what is in the way. `resource` is the one that controls the object; it `yielded` the
+    fields.
     """
 
     change: Relabelling | None = None
@@ -43,7 +45,8 @@ class PlannedChange:
     why: str = ""
     fate: ObjectFate = "nothing"
     first: Callable[..., Awaitable[str]] | None = None
-    data: Mapping[str, str] = field(default_factory=dict[str, str])
+    resource: str = ""
+    yielded: str = ""
 
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ class Task:
     async def carry_out(self, plan: Plan, ref: ObjectRef | UnknownObject) -> ObjectOutcome:
         """Return what became of an object. Raises KubeError if no object can be written."""
         if isinstance(ref, UnknownObject):
-            return ObjectOutcome(ref.ref, "failed", why=ref.why)
+            return outcome_of(ref.ref, "failed", why=ref.why)
 
         async def attempt() -> ObjectOutcome:
             with withholding(ref.api):
@@ -87,7 +90,7 @@ class Task:
             where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
             raise MoveRefused(f"it does not exist{where}")
         if live is None:
-            return ObjectOutcome(ref, "absent")
+            return outcome_of(ref, "absent")
         is_first = self.asked is not None and self.asked.takes_first(live)
         if self.asked and is_first:
             live = await self._first_apply(ref, live)
@@ -96,21 +99,25 @@ class Task:
         except ValuesNeeded:
             live = await self.cluster.read_object(ref.api, ref.name, ref.namespace) or live
             step = await plan(ref, live)
+        told = {"to": step.to, "resource": step.resource, "yielded": step.yielded}
         if step.first and (why := await step.first(dry_run=self.dry_run)):
-            return ObjectOutcome(ref, "kept", why=why)
+            return outcome_of(ref, "kept", why=why)
         if step.change is None:
             fate: ObjectFate = "changed" if step.first else step.fate
-            return ObjectOutcome(ref, fate, to=step.to, why=step.why, data=step.data)
+            return outcome_of(ref, fate, why=step.why, **told)
         if not (is_first and self.dry_run):
             await self.write(ref, live, step.change)
-        return ObjectOutcome(
+        sources = tuple(
+            FieldSource(one.manager, one.operation, one.subresource, fields=count)
+            for one, count in step.change.sources
+        )
+        return outcome_of(
             ref,
             "changed",
-            fields=sum(count for _, count in step.change.sources),
-            sources=step.change.sources,
-            moves=moves(live, step.change) if self.whole else (),
-            to=step.to,
-            data=step.data,
+            fields=sum(one.fields for one in sources),
+            sources=sources,
+            moves=moved(moves(live, step.change)) if self.whole else (),
+            **told,
         )
 
     async def _first_apply(self, ref: ObjectRef, live: Object) -> Object:
@@ -141,7 +148,7 @@ class Task:
             await record.add(ref, live, change.before, stored)
         has = "would have" if self.dry_run else "has"
         holders = (holder for holder, *_ in entries({"metadata": {"managedFields": stored}}))
-        told = ", ".join(map(report.holder_words, holders)) or report.NOBODY
+        told = ", ".join(map(holder_words, holders)) or NOBODY
         raise MoveRefused(
             f"the server stores other managed fields than it was sent: it {has} {told}"
         )

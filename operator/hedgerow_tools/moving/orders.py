@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace as replaced
 
 from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
@@ -16,15 +17,18 @@ from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say, typed
 from hedgerow.fields.managed_fields import all_holders
 from hedgerow.kube.discovery import served as discovered
+from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.texts import numbered, printable
 from hedgerow_tools import interrupts
 from hedgerow_tools.fields.relabelling import HolderName
 from hedgerow_tools.moving import report
 from hedgerow_tools.moving.bulk import Task
+from hedgerow_tools.moving.outcomes import for_each
+from hedgerow_tools.moving.report import MoveReport
 from hedgerow_tools.moving.undo import UndoFile, read_undo_file, undo_object
-from hedgerow_tools.moving.writing import for_each
 from hedgerow_tools.objects.listing import say_unread
 from hedgerow_tools.objects.selection import ChosenObjects, found
+from hedgerow_tools.render.holders import holder_words
 from hedgerow_tools.render.tables import print_table
 
 if TYPE_CHECKING:
@@ -35,10 +39,9 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Takeover
     from hedgerow_tools.moving.bulk import Plan
+    from hedgerow_tools.moving.outcomes import ObjectFate, ObjectOutcome
+    from hedgerow_tools.moving.report import Action
     from hedgerow_tools.moving.undo import AdoptedObject
-    from hedgerow_tools.moving.writing import ObjectOutcome
-
-Action = Literal["adopt", "release", "repair", "undo"]
 
 From = Annotated[
     str,
@@ -71,7 +74,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it, instead of showing it."
 
 _HEADERS: Final = ("OBJECT", "FIELDS", "FROM")
 _WIDEST: Final = (60, 6, 60)
-_DONE: Final[Mapping[Action, str]] = {
+_DONE: Final[Mapping[Action, ObjectFate]] = {
     "adopt": "adopted",
     "release": "released",
     "repair": "repaired",
@@ -123,16 +126,27 @@ def undoing(
     """Return the order to undo what a file records; raises BadParameter if there are `others`."""
     if chosen.given or chosen.all_namespaces or others:
         raise typer.BadParameter("--undo goes with --yes and --output alone")
-    return MoveOrder("undo", chosen, undone=undo, yes=yes, output=output)
+    return MoveOrder("undo", chosen, notes=_still_yielded, undone=undo, yes=yes, output=output)
 
 
-def carry_out(order: MoveOrder, kubeconfig: str | None, context: str | None) -> None:
+def _still_yielded(changed: Sequence[ObjectOutcome]) -> Iterator[str]:
+    """Yield what an undone release leaves behind."""
+    for name in dict.fromkeys(outcome.resource for outcome in changed):
+        if name:
+            yield (
+                f"If {printable(name)} was annotated to yield these fields, it still is: take them"
+                f" out of {YIELD}, so that its operator applies them again."
+            )
+
+
+def carry_out(order: MoveOrder) -> None:
     """Show what would be done, or do it; raises Exit, BadParameter, CommandError and KubeError."""
 
     async def work() -> None:
         records = read_undo_file(order.undone) if order.undone else []
-        async with connected(kubeconfig, context) as cluster:
-            if code := await _show(order, await _begun(cluster, order, records)):
+        ready = order if order.undone else replace(order, chosen=await order.chosen.read())
+        async with connected() as cluster:
+            if code := await _show(ready, await _begun(cluster, ready, records)):
                 raise typer.Exit(code)
 
     interrupts.run(work)
@@ -198,7 +212,10 @@ def _show_end(
         objects = numbered(handled.controlled, "object")
         say(f"{objects} that a controller made left alone: name them to move their fields")
     if order.output == "json":
-        echo_data(_listed(order, handled, outcomes, is_early=is_early))
+        done = _DONE[order.action]
+        objects = [replaced(o, fate=done) if o.fate == "changed" else o for o in outcomes]
+        unread = handled.unread
+        echo_data(MoveReport(order.action, not order.yes, not is_early, objects, unread))
     else:
         shown = [outcome for outcome in outcomes if outcome.fate in _TOLD]
         if not order.yes:
@@ -265,7 +282,7 @@ def _summary(order: MoveOrder, outcomes: Sequence[ObjectOutcome]) -> str:
 
 
 def _sources(outcome: ObjectOutcome) -> str:
-    return ", ".join(dict.fromkeys(report.holder_words(holder) for holder, _ in outcome.sources))
+    return ", ".join(dict.fromkeys(map(holder_words, outcome.sources)))
 
 
 def _row(outcome: ObjectOutcome) -> tuple[str, str, str]:
@@ -277,25 +294,3 @@ def _words(outcome: ObjectOutcome, order: MoveOrder) -> str:
     if outcome.fate == "kept":
         return f"kept: {printable(outcome.why)}"
     return f"{fields} {_DONE[order.action]} from {_sources(outcome)}"
-
-
-def _listed(
-    order: MoveOrder, handled: _Handled, outcomes: Iterable[ObjectOutcome], *, is_early: bool
-) -> Object:
-    return {
-        "action": order.action,
-        "dryRun": not order.yes,
-        "complete": not is_early,
-        "objects": [_member(outcome, order) for outcome in outcomes],
-        "unread": handled.unread,
-    }
-
-
-def _member(outcome: ObjectOutcome, order: MoveOrder) -> Object:
-    sources = [{**report.source_data(holder), "fields": count} for holder, count in outcome.sources]
-    more: dict[str, Any] = {"fields": outcome.fields, "from": sources} if sources else {}
-    if outcome.moves:
-        more["moves"] = [report.move_data(move) for move in outcome.moves]
-    to = {"to": outcome.to} if outcome.to else {}
-    fate = _DONE[order.action] if outcome.fate == "changed" else outcome.fate
-    return report.outcome_data(outcome, fate, **to, **more, **outcome.data)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import ValidationError
 
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import chosen_cluster, connected
 from hedgerow.cli.options import Output, check_manager, field_option
 from hedgerow.cli.program import field_manager, program_name, registry
 from hedgerow.fields.managed_fields import all_holders, entries
@@ -22,6 +22,7 @@ from hedgerow.texts import command_line, escaped, numbered, printable, within
 from hedgerow_tools import interrupts
 from hedgerow_tools.fields.giving_up import giving_up, release
 from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
+from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.moving import report
 from hedgerow_tools.moving.bulk import PlannedChange
 from hedgerow_tools.moving.orders import (
@@ -36,11 +37,10 @@ from hedgerow_tools.moving.orders import (
     undoing,
 )
 from hedgerow_tools.moving.removing import remove_unowned
-from hedgerow_tools.moving.transfers import MoveRefused
 from hedgerow_tools.moving.withdraw import SHOWN, Order, show, withdraw
-from hedgerow_tools.moving.writing import subject
 from hedgerow_tools.objects.managing import controller_of_owner, managing_resource
 from hedgerow_tools.objects.selection import ChosenObjects, selecting
+from hedgerow_tools.objects.writing import subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hedgerow_tools.fields.giving_up import PlannedRelease
     from hedgerow_tools.fields.relabelling import FieldFate
     from hedgerow_tools.moving.bulk import Plan
-    from hedgerow_tools.moving.writing import ObjectOutcome
+    from hedgerow_tools.moving.outcomes import ObjectOutcome
     from hedgerow_tools.objects.managing import ManagingResource
 
 Fields = Annotated[list[str] | None, field_option("Release")]
@@ -116,8 +116,6 @@ def release_command(
     undo: Undo = None,
     yes: Yes = False,
     output: Output = "text",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
     instance: Instance = None,
     controller: Controllers = None,
     drop: Drop = False,
@@ -162,19 +160,19 @@ def release_command(
         order = Order(
             _instance(instance or ""),
             _controllers(controller or ()),
-            chosen.namespace or "",
+            chosen_cluster().namespace or "",
             to,
             drop=drop,
             yes=yes,
         )
-        interrupts.run(partial(_give_up, order, output, kubeconfig, context))
+        interrupts.run(partial(_give_up, order, output))
         return
     if drop:
         raise typer.BadParameter("--drop goes with --instance")
     if undo:
         more = fields or to or unowned or named or save
         order = undoing(undo, chosen, yes=yes, output=output, others=more)
-        carry_out(order, kubeconfig, context)
+        carry_out(order)
         return
     chosen.check()
     if unowned:
@@ -182,8 +180,8 @@ def release_command(
             raise typer.BadParameter("--unowned: name one KIND/NAME, and its fields with --field")
 
         async def remove() -> None:
-            async with connected(kubeconfig, context) as cluster:
-                found = await subject(cluster, chosen.names, chosen.namespace)
+            async with connected() as cluster:
+                found = await subject(cluster, chosen.names)
                 report.show(await remove_unowned(found, fields, to, dry_run=not yes), output)
 
         interrupts.run(remove)
@@ -191,11 +189,11 @@ def release_command(
     asked = Takeover(named, to) if named else None
     released = _Releases(fields, to, asked, yes)
     order = MoveOrder("release", chosen, released.plan, released.is_meant, released.notes, asked)
-    carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
+    carry_out(replace(order, save=save, yes=yes, output=output))
 
 
-async def _give_up(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
-    async with connected(kubeconfig, context) as cluster:
+async def _give_up(order: Order, output: str) -> None:
+    async with connected() as cluster:
         if code := await show(order, withdraw(cluster, order), output):
             raise typer.Exit(code)
 
@@ -256,9 +254,14 @@ class _Releases:
             change = self._planned(live, found, Takeover(frozenset({name}), self.to), served)
             if change.fate == "kept" or not found.field_policy:
                 return change
-            data = {"resource": _name(managing), "yield": found.field_policy}
             first = partial(_yield, cluster, managing, found.field_policy)
-            return replace(change, first=first, data=data, why="")
+            return replace(
+                change,
+                first=first,
+                why="",
+                resource=_name(managing),
+                yielded=found.field_policy,
+            )
 
         return planned
 
@@ -274,8 +277,8 @@ class _Releases:
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
         """Yield what resources are annotated with."""
         verb = "is" if self.yes else "would be"
-        for told in (outcome.data for outcome in changed if outcome.data):
-            yield f"{told['resource']} {verb} annotated to yield: {printable(told['yield'])}"
+        for one in (outcome for outcome in changed if outcome.yielded):
+            yield f"{one.resource} {verb} annotated to yield: {printable(one.yielded)}"
 
 
 def _sorting(found: PlannedRelease) -> Callable[[FieldPath], FieldFate]:

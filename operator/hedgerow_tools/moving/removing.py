@@ -12,18 +12,21 @@ from hedgerow.cli.program import field_manager, typed
 from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid
 from hedgerow.texts import command_line, numbered, printable, within
+from hedgerow_tools.fields.identity import identity_of
+from hedgerow_tools.fields.transfers import MoveRefused, changes, holdings
 from hedgerow_tools.fields.unowned import let_go, unowned
 from hedgerow_tools.moving import report
-from hedgerow_tools.moving.transfers import MoveRefused, changes, holdings
-from hedgerow_tools.moving.writing import keep_copy, until_settled
+from hedgerow_tools.moving.outcomes import keep_copy, moved
+from hedgerow_tools.objects.writing import until_settled
+from hedgerow_tools.render.holders import change_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
-    from hedgerow_tools.moving.transfers import Change, Move
-    from hedgerow_tools.moving.writing import Subject
+    from hedgerow_tools.fields.transfers import Change, Move
+    from hedgerow_tools.objects.writing import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ async def remove_unowned(
         with anyio.CancelScope(shield=True):
             moves, changed = await _carried_out(removal)
             _refuse_defaults(removal, moves, changed)
-    return report.Transfer(found.live, moves, _notes(removal, moves, dry_run=dry_run), dry_run)
+    made = report.UnownedReport(identity_of(found.live), dry_run, moved(moves))
+    return report.Transfer(made, _notes(removal, moves, dry_run=dry_run))
 
 
 async def _carried_out(removal: _Removal) -> tuple[tuple[Move, ...], tuple[Change, ...]]:
@@ -117,7 +121,7 @@ async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
 def _refuse_changes(before: Object, after: Object, kept: Iterable[FieldPath]) -> None:
     """Raise MoveRefused if an apply to exactly one version has changed other values."""
     if lost := changes(before, after, kept):
-        told = "; ".join(map(report.told, lost))
+        told = "; ".join(map(change_words, lost))
         raise MoveRefused(f"admission changed values that were to stay: {told}")
 
 

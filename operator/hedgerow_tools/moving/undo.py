@@ -24,11 +24,12 @@ from hedgerow import files
 from hedgerow.cli.exits import CommandError
 from hedgerow.encoding import decode, encode
 from hedgerow.fields.paths import is_map
-from hedgerow.objects import ObjectRef, metadata
+from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_schemas.base import ApiResource  # noqa: TC001 - msgspec reads the annotations
 from hedgerow_tools.fields.relabelling import restoration
+from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.moving.bulk import PlannedChange
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.objects.managing import controller_of_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
     from hedgerow_tools.moving.bulk import Task
-    from hedgerow_tools.moving.writing import ObjectFate, ObjectOutcome
+    from hedgerow_tools.moving.outcomes import ObjectFate, ObjectOutcome
 
 FORMAT: Final = "hedgerow-adopt"
 VERSION: Final = 1
@@ -158,7 +159,9 @@ async def undo_object(task: Task, records: Sequence[AdoptedObject]) -> ObjectOut
 async def _restored(record: AdoptedObject, _: ObjectRef, live: Object) -> PlannedChange:
     if metadata(live)["uid"] != record.uid:
         raise MoveRefused("it was deleted and created again since: the new one stays as it is")
+    owner = controller_of(live)
+    name = f"{owner['kind']}/{owner['name']}" if controller_of_owner(owner) else ""
     try:
-        return PlannedChange(restoration(live, record.before, record.after))
+        return PlannedChange(restoration(live, record.before, record.after), resource=name)
     except (AttributeError, TypeError):  # anybody may have edited the file
         raise MoveRefused("its record is no list of managed fields entries") from None

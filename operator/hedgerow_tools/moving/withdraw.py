@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
@@ -26,8 +26,15 @@ from hedgerow_tools.fields.giving_up import (
 )
 from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
 from hedgerow_tools.moving.bulk import Task
-from hedgerow_tools.moving.report import change_data, outcome_data, outcome_line
-from hedgerow_tools.moving.writing import ObjectOutcome, applied, for_each, tried
+from hedgerow_tools.moving.outcomes import (
+    ObjectOutcome,
+    changed,
+    for_each,
+    outcome_of,
+    tried,
+)
+from hedgerow_tools.moving.report import MoveReport, outcome_line
+from hedgerow_tools.objects.writing import applied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object, Resource
-    from hedgerow_tools.moving.transfers import Change
+    from hedgerow_tools.moving.outcomes import ChangedValue
 
 SHOWN: Final = 3
 """The most fields that a line names."""
@@ -79,9 +86,10 @@ async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], outp
         is_early = False
     finally:
         if output == "json":
-            listed = [_listed(outcome) for outcomes in found for outcome in outcomes]
-            told = {"instance": order.instance, "dryRun": not order.yes, "objects": listed}
-            echo_data({**told, "complete": not is_early})
+            objects = [outcome for outcomes in found for outcome in outcomes]
+            echo_data(
+                MoveReport("release", not order.yes, not is_early, objects, instance=order.instance)
+            )
         else:
             echo(_summary(order, found))
         if is_early and found:
@@ -153,7 +161,7 @@ class _Withdrawal:
         live = await self._read()
         if live is None or endpoint not in endpoints(live, self.manager):
             return None
-        fields = count(live, self.manager, endpoint)
+        told = {"subresource": endpoint, "fields": count(live, self.manager, endpoint)}
         after = await self._given_up(live, endpoint)
         lost = losses(live, after or {})
         blocking = tuple(change for change in lost if not is_mark(change.field_path))
@@ -161,10 +169,10 @@ class _Withdrawal:
         if not blocking or self.order.drop or (other and after is not None):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
-            return ObjectOutcome(self.ref, "given up", endpoint, fields, lost=lost)
+            return outcome_of(self.ref, "given up", changes=changed(lost), **told)
         if to := self.order.to or other:
-            return await self._hand_over(live, endpoint, fields, to)
-        return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking)
+            return await self._hand_over(live, endpoint, to, told)
+        return outcome_of(self.ref, "kept", changes=changed(blocking), **told)
 
     async def _given_up(self, live: Object, endpoint: str) -> Object | None:
         """Return the object as it would be then, by a dry run; None if the server refuses it."""
@@ -187,9 +195,11 @@ class _Withdrawal:
             **body,
         }
 
-    async def _hand_over(self, live: Object, endpoint: str, fields: int, to: str) -> ObjectOutcome:
+    async def _hand_over(
+        self, live: Object, endpoint: str, to: str, about: dict[str, Any]
+    ) -> ObjectOutcome:
         """Make the new manager hold what would be lost, then give the rest up; no value changes."""
-        done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
+        done = outcome_of(self.ref, "handed over", **about)
         places = frozenset(co_owning_apply(live, self.manager, endpoint))
         named = HolderName(self.manager, APPLY, endpoint)
         versions = frozenset(await group_versions(self.cluster))
@@ -203,10 +213,10 @@ class _Withdrawal:
         now = await task.write(self.ref, live, change) if change else live
         if not self.order.yes:
             return done
-        changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
-        if told := tuple(each for each in changed if not is_mark(each.field_path)):
+        lost = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
+        if told := changed(each for each in lost if not is_mark(each.field_path)):
             why = "admission changes"
-            return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=told, why=why)
+            return outcome_of(self.ref, "kept", changes=told, why=why, **about)
         await self._apply(nothing(now), endpoint)
         return done
 
@@ -230,23 +240,20 @@ def _line(outcome: ObjectOutcome, *, yes: bool) -> str:
     match outcome.fate:
         case "given up":
             words = f"{fields} {would}given up"
-            words += f"; {would}removed with it: {_paths(outcome.lost)}" if outcome.lost else ""
+            words += (
+                f"; {would}removed with it: {_paths(outcome.changes)}" if outcome.changes else ""
+            )
         case "handed over":
             words = f"{fields} {would}handed over, no value changed"
         case _:
-            words = f"{fields} kept: {outcome.why or 'nobody else holds'} {_paths(outcome.lost)}"
+            words = f"{fields} kept: {outcome.why or 'nobody else holds'} {_paths(outcome.changes)}"
     return printable(outcome_line(outcome, words))
 
 
-def _paths(lost: Iterable[Change]) -> str:
+def _paths(lost: Iterable[ChangedValue]) -> str:
     paths = [change.path for change in lost]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return ", ".join(paths[:SHOWN]) + more
-
-
-def _listed(outcome: ObjectOutcome) -> Object:
-    changed = [change_data(change) for change in outcome.lost]
-    return outcome_data(outcome, outcome.fate, fields=outcome.fields, changes=changed)
 
 
 def _summary(order: Order, found: Iterable[list[ObjectOutcome]]) -> str:

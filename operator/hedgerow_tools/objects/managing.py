@@ -36,15 +36,23 @@ class ManagingResource:
         return self.controller.resource.api
 
 
-async def managing_resource(cluster: Cluster, live: Object) -> ManagingResource | None:
+def answering_controller(live: Object) -> Controller[Any] | None:
+    """Return the controller that answers for an object: as its resource, or as a child of one."""
+    return controller_of_resource(live) or controller_of_owner(controller_of(live))
+
+
+async def managing_resource(
+    cluster: Cluster, live: Object, controller: Controller[Any] | None = None
+) -> ManagingResource | None:
     """Return the resource that answers for an object: itself, or the one that controls it.
 
-    None if there is none, or no longer. Raises KubeError.
+    `controller` is the answering one, if it is known. None if there is no resource, or no longer.
+    Raises KubeError.
     """
-    itself = controller_of_resource(live)
-    controller = itself or controller_of_owner(controller_of(live))
+    controller = controller or answering_controller(live)
     if controller is None:
         return None
+    itself = is_of(controller.resource.api, live["apiVersion"], live["kind"])
     resource: Object | None = live
     if not itself:
         owner, place = controller_of(live), metadata(live).get("namespace", "")
@@ -54,7 +62,7 @@ async def managing_resource(cluster: Cluster, live: Object) -> ManagingResource 
             return None
     ours = installation_of(live, controller.name, program_name())
     manager = ours.field_manager(controller.name)
-    return ManagingResource(controller, resource or live, manager, itself=itself is not None)
+    return ManagingResource(controller, resource or live, manager, itself)
 
 
 def controller_of_resource(live: Object) -> Controller[Any] | None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedgerow.cli.candidates import objects
-from hedgerow.cli.options import AllNamespaces, Files, Namespace, Selector, kustomize_option
+from hedgerow.cli.connecting import of_namespace
+from hedgerow.cli.options import (
+    AllNamespaces,
+    Files,
+    OptionSet,
+    Selector,
+    extended,
+    kustomize_option,
+)
 from hedgerow.cli.targets import joined, located, parted
 from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable
 from hedgerow.manifest import objects_in, sources
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.objects.kustomize import kustomized
 from hedgerow_tools.objects.listing import listed
-from hedgerow_tools.planning.files import kustomized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,15 +51,18 @@ Everything = Annotated[bool, typer.Option("--all", help="All objects of the name
 
 @dataclass(frozen=True, slots=True)
 class ChosenObjects:
-    """The chosen objects: by exactly one of names, files, a directory, labels, or all."""
+    """The chosen objects: by exactly one of names, files, a directory, labels, or all.
+
+    `manifests` are what the files or the directory have, once they are read.
+    """
 
     names: Sequence[str] = ()
     files: Sequence[str] = ()
     kustomize: str | None = None
     labels: str | None = None
     everything: bool = False
-    namespace: str | None = None
     all_namespaces: bool = False
+    manifests: Sequence[Object] = ()
 
     @property
     def given(self) -> int:
@@ -69,10 +79,19 @@ class ChosenObjects:
         """Raise BadParameter unless the objects are chosen in one way."""
         if self.given != 1:
             raise typer.BadParameter("name the objects in one way: KIND/NAME, -f, -k, -l or --all")
-        if self.all_namespaces and (self.namespace or not self.is_listed):
-            raise typer.BadParameter(
-                "--all-namespaces goes with -l or --all, and without --namespace"
-            )
+        if self.all_namespaces and not self.is_listed:
+            raise typer.BadParameter("--all-namespaces goes with -l or --all")
+
+    async def read(self) -> ChosenObjects:
+        """Return it with the manifests read. Raises BadParameter, CommandError and ManifestError.
+
+        This comes before anything is asked of a cluster.
+        """
+        self.check()
+        texts = sources(self.files) if self.files else ()
+        if self.kustomize is not None:
+            texts = [(self.kustomize, await kustomized(self.kustomize))]
+        return replace(self, manifests=[one for text in texts for one in objects_in(*text)])
 
 
 def selecting(command: Callable[..., None]) -> Callable[..., None]:
@@ -80,26 +99,13 @@ def selecting(command: Callable[..., None]) -> Callable[..., None]:
 
     They are the same for every command. Raises BadParameter for words that name no object.
     """
-    hints = get_type_hints(command, include_extras=True)
 
     def run(**given: Any) -> None:
         words, files = given.pop("target") or (), given.pop("filename") or ()
         picked = {name: given.pop(name) for name in _REST}
         command(chosen=ChosenObjects(_named(words), tuple(files), **picked), **given)
 
-    own = [one for name, one in signature(command).parameters.items() if name != CHOSEN]
-    added = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=False if name in _FLAGS else None)
-        for name in _OPTIONS
-    ]
-    first, rest = added[:1], added[1:]
-    run.__doc__ = command.__doc__
-    run.__annotations__ = {**hints, **_OPTIONS}
-    run.__annotations__.pop(CHOSEN)
-    run.__signature__ = Signature(  # type: ignore[attr-defined] - the library looks here
-        [one.replace(annotation=run.__annotations__[one.name]) for one in (*first, *own, *rest)]
-    )
-    return run
+    return of_namespace(extended(command, run, _OPTIONS, without=("chosen",)))
 
 
 def _named(words: Sequence[str]) -> tuple[str, ...]:
@@ -107,18 +113,15 @@ def _named(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words) if all("/" in word for word in words) else (joined(words),)
 
 
-CHOSEN = "chosen"
-_OPTIONS: Mapping[str, Any] = {
-    "target": Targets,
-    "filename": Files,
-    "kustomize": Kustomize,
-    "labels": Selector,
-    "everything": Everything,
-    "namespace": Namespace,
-    "all_namespaces": AllNamespaces,
+_OPTIONS: OptionSet = {
+    "target": (Targets, None),
+    "filename": (Files, None),
+    "kustomize": (Kustomize, None),
+    "labels": (Selector, None),
+    "everything": (Everything, False),
+    "all_namespaces": (AllNamespaces, False),
 }
-_REST = ("kustomize", "labels", "everything", "namespace", "all_namespaces")
-_FLAGS = ("everything", "all_namespaces")
+_REST = ("kustomize", "labels", "everything", "all_namespaces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +152,19 @@ async def found(
     *,
     controlled: bool = False,
 ) -> FoundObjects:
-    """Return the chosen objects; of labels or of all, those that `is_meant`.
+    """Return the chosen objects, which are `read`; of labels or of all, those that `is_meant`.
 
     Unless `controlled`, these are none that a controller made. Raises BadParameter and KubeError.
     """
     if chosen.names:
-        refs = [await located(cluster, parted(word), chosen.namespace) for word in chosen.names]
+        refs = [await located(cluster, parted(word)) for word in chosen.names]
         return FoundObjects(refs)
-    if chosen.kustomize is not None:
-        texts: Iterable[tuple[str, str]] = [(chosen.kustomize, await kustomized(chosen.kustomize))]
-    elif chosen.files:
-        texts = sources(chosen.files)
-    else:
+    if chosen.is_listed:
         return await _listed(cluster, chosen, served, is_meant, controlled=controlled)
-    manifests = [one for text in texts for one in objects_in(*text)]
-    return await _declared(cluster, manifests, chosen.namespace)
+    return await _declared(cluster, chosen.manifests)
 
 
-async def _declared(
-    cluster: Cluster, manifests: Iterable[Object], namespace: str | None
-) -> FoundObjects:
+async def _declared(cluster: Cluster, manifests: Iterable[Object]) -> FoundObjects:
     """Return the objects of manifests, each once, in their order."""
     unknown: list[UnknownObject] = []
     kinds: dict[tuple[str, str], ApiResource | str] = {}
@@ -185,7 +181,7 @@ async def _declared(
             ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
             unknown.append(UnknownObject(ref, why))
             continue
-        there = str(within or namespace or cluster.namespace)
+        there = str(within or cluster.namespace)
         refs[ObjectRef(api, there if api.namespaced else "", name)] = None
     return FoundObjects([*unknown, *refs])
 
@@ -217,7 +213,7 @@ async def _listed(
             return None
         return {name: meta.get(name, "") for name in ("namespace", "name")}
 
-    namespace = "" if chosen.all_namespaces else chosen.namespace or cluster.namespace
+    namespace = "" if chosen.all_namespaces else cluster.namespace
     everything = await listed(
         cluster, served, reduce, namespace=namespace, labels=chosen.labels or ""
     )

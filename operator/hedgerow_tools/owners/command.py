@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import anyio
 import typer
 
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import connected
 from hedgerow.cli.options import output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import located, parted, read
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import controller_of, metadata, ref_of
+from hedgerow.objects import metadata, ref_of
 from hedgerow.plan.status import reader_of
 from hedgerow.runtime.clock import SystemClock
 from hedgerow_schemas.base import View
@@ -24,8 +24,7 @@ from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.objects.managing import (
-    controller_of_owner,
-    controller_of_resource,
+    answering_controller,
     is_of,
     managing_resource,
 )
@@ -75,8 +74,6 @@ def owners_command(
     manager: FieldManager = "",
     contested: Contested = False,
     output: Output = "tree",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Show who holds each field of an object: manager, operation, subresource and age.
 
@@ -101,11 +98,11 @@ def owners_command(
                 " or yaml"
             )
         some = chosen if chosen.given else replace(chosen, everything=True)
-        some.check()
 
         async def count() -> many.OwnersCount:
-            async with connected(kubeconfig, context) as cluster:
-                return await many.count(cluster, some)
+            ready = await some.read()
+            async with connected() as cluster:
+                return await many.count(cluster, ready)
 
         many.show(anyio.run(count), output)
         return
@@ -119,8 +116,8 @@ def owners_command(
     hidden: list[str] = []
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
-        async with connected(kubeconfig, context) as cluster:
-            ref = await located(cluster, (kind, name), chosen.namespace)
+        async with connected() as cluster:
+            ref = await located(cluster, (kind, name))
             live = await read(cluster, ref)
             versions.extend(await _unserved(cluster, live))
             structure = await Structures(cluster).of(ref.api)
@@ -165,7 +162,7 @@ async def _declarer(
     not be read is left out, counted, and added to what is `hidden`. Raises Missing if the resource
     is `required` and its kind is not served.
     """
-    meant, name = controller_of_resource(live) or controller_of_owner(controller_of(live)), ""
+    meant, name = answering_controller(live), ""
     if meant is None:
         meant, name = _contributor(live)
     if meant is None:
@@ -174,7 +171,7 @@ async def _declarer(
         if name:
             resource = await cluster.read_object(meant.resource.api, name, View(live).namespace)
         else:
-            found = await managing_resource(cluster, live)
+            found = await managing_resource(cluster, live, meant)
             resource = found.object if found else None
     except Forbidden as error:
         kind = meant.resource.api.kind

@@ -26,6 +26,7 @@ from hedgerow_tools.fields.by_manager import (
 from hedgerow_tools.objects.listing import listed, say_unread
 from hedgerow_tools.objects.selection import UnknownObject
 from hedgerow_tools.objects.selection import found as found_objects
+from hedgerow_tools.render.holders import way
 from hedgerow_tools.render.tables import table_lines
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def count(cluster: Cluster, chosen: ChosenObjects) -> OwnersCount:
     def reduce(item: Object) -> Object:
         return {"tally": tally(item, served.versions)}
 
-    namespace = "" if chosen.all_namespaces else chosen.namespace or cluster.namespace
+    namespace = "" if chosen.all_namespaces else cluster.namespace
     labels = chosen.labels or ""
     unread: dict[str, str] = {}
     if chosen.is_listed:
@@ -141,9 +142,8 @@ def show(found: OwnersCount, output: str) -> None:
 
 
 def _row(row: ManagerCount) -> list[Text]:
-    operation = " ".join(filter(None, (row.operation, printable(row.subresource))))
     counts = str(row.fields), str(row.objects), _kinds(row.kinds)
-    return list(map(Text, (printable(row.manager), operation, *counts)))
+    return list(map(Text, (printable(row.manager), way(row), *counts)))
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.redaction import worded
 from hedgerow.plan.conflict_messages import sentence
 from hedgerow.texts import command_line, escaped, numbered, printable, within
+from hedgerow_tools.render.holders import way
 from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import Note
 
@@ -77,8 +78,7 @@ def declared(one: OwnedField, view: OwnersView) -> str:
 
 def holding(holder: Holder, now: datetime) -> tuple[str, str, str]:
     """Return a holder in words: who, how, and how long ago."""
-    operation = printable(f"{holder.operation} {holder.subresource}".strip())
-    return printable(holder.manager) or "?", operation, age(holder.time, now)
+    return printable(holder.manager) or "?", way(holder), age(holder.time, now)
 
 
 def notes(view: OwnersView, nothing: str, *, all_told: bool) -> Iterator[Note]:

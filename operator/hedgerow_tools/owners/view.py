@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct
 
+from hedgerow_tools.fields.identity import ObjectIdentity, identity_of
 from hedgerow_tools.fields.selection import NO_DISPUTES
-from hedgerow_tools.objects.identity import ObjectIdentity, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

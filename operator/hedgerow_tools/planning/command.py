@@ -12,10 +12,10 @@ import typer
 
 from hedgerow.cli import exits
 from hedgerow.cli.candidates import slashed
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import connected, of_namespace
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option, namespace_option
+from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant, unserved_kind
@@ -26,9 +26,10 @@ from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
 from hedgerow_tools.fields.forecast import worst
 from hedgerow_tools.fields.relabelling import KUBECTL
+from hedgerow_tools.objects.kustomize import kustomized
 from hedgerow_tools.planning import helm
 from hedgerow_tools.planning.dry_run import UserApply
-from hedgerow_tools.planning.files import PlanError, identity, kustomized, titled
+from hedgerow_tools.planning.files import PlanError, identity, titled
 from hedgerow_tools.planning.object_forecasts import ObjectForecaster, unreadable
 from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 
@@ -62,7 +63,6 @@ Names = Annotated[
     ),
 ]
 Kustomize = Annotated[str | None, kustomize_option("its manifests are planned")]
-Namespace = Annotated[str | None, namespace_option("Their namespace.")]
 Instance = Annotated[
     str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
 ]
@@ -100,20 +100,18 @@ Force = Annotated[
 ]
 
 
+@of_namespace
 def plan_command(
     names: Names = None,
     *,
     filename: Files = None,
     kustomize: Kustomize = None,
-    namespace: Namespace = None,
     instance: Instance = "",
     tool: Tool = KUBECTL,
     release: ReleaseName = None,
     field_manager: FieldManager = None,
     takes: Force = False,
     output: Output = "text",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Show what a server-side apply would do, without doing it.
 
@@ -147,11 +145,11 @@ def plan_command(
 
     async def carry_out() -> tuple[list[Forecast], UserApply]:
         ours = installation(Settings(instance=instance).instance)
-        async with connected(kubeconfig, context, "plan") as cluster:
+        async with connected("plan") as cluster:
             forecaster = ResourceForecaster(cluster, SystemClock(), ours, applier)
             with _quiet(), Terminal(stderr=True).status("reading") as progress:
                 if names:
-                    place = namespace or cluster.namespace
+                    place = cluster.namespace
                     progress.update(one_line(f"planning {', '.join(names)}"))
                     found = [f for name in names for f in await _named(forecaster, name, place)]
                     return found, applier
@@ -160,7 +158,7 @@ def plan_command(
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
                 named = (release or "") if tool == helm.MANAGER else None
-                found = await _of_objects(forecaster, manifests, namespace, named, progress)
+                found = await _of_objects(forecaster, manifests, named, progress)
                 return found, forecaster.applier
 
     try:
@@ -188,12 +186,11 @@ def _applier(name: str, *, takes: bool) -> UserApply:
 async def _of_objects(
     forecaster: ResourceForecaster,
     manifests: Iterable[tuple[str, str]],
-    namespace: str | None,
     release: str | None,
     progress: Status,
 ) -> list[Forecast]:
     """Return the forecasts of files; `release` is None for kubectl, and empty if not given."""
-    place = namespace or forecaster.cluster.namespace
+    place = forecaster.cluster.namespace
     unread: list[ManifestError] = []
     wanted = _once(_readable(manifests, unread), place, unread)
     planned = ObjectForecaster(forecaster, place)

@@ -1,40 +1,18 @@
-"""Files: what kustomize builds, and what can be said of an object before it is sent."""
+"""Files: what can be said of an object of a file before it is sent."""
 
 from __future__ import annotations
 
-import shutil
-from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.cli.exits import CommandError
 from hedgerow.fields.paths import is_map
-from hedgerow_tools import subprocesses
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-_LOGGED = '"command failed" err="'
-"""What comes before an error of `kubectl kustomize`, which is a line of its log."""
-
 
 class PlanError(CommandError):
     """Why a plan cannot be made at all."""
-
-
-async def kustomized(directory: str) -> str:
-    """Return what `kubectl kustomize` makes of a directory or an address. Raises PlanError."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        raise PlanError(
-            "-k needs kubectl, and there is none on the PATH; install it, or give with `-f -` what"
-            " kustomize prints elsewhere"
-        )
-    ended = await subprocesses.run([kubectl, "kustomize", "--", directory])
-    if ended.returncode:
-        said = "; ".join(ended.stderr.decode(errors="replace").strip().split("\n"))
-        said = said.partition(_LOGGED)[2].removesuffix('"') or said
-        raise PlanError(f"`kubectl kustomize {quote(directory)}` failed: {said}")
-    return ended.stdout.decode(errors="replace")
 
 
 def titled(obj: Object) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.encoding import builtins
 from hedgerow_tools.fields.forecast import worst
-from hedgerow_tools.objects.identity import identity_of_ref
+from hedgerow_tools.fields.identity import identity_of_ref
 from hedgerow_tools.planning.terminal import settling, settling_all
 
 if TYPE_CHECKING:

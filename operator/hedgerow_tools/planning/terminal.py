@@ -29,6 +29,7 @@ from hedgerow_tools.fields.allocated import UNKNOWN
 from hedgerow_tools.fields.diff import change_of, moved_items
 from hedgerow_tools.fields.forecast import facts
 from hedgerow_tools.fields.relabelling import CLIENT_SIDE, KUBECTL
+from hedgerow_tools.render.holders import short
 from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import hanging, page_terminal, wrapped
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, ContestedField, Object
     from hedgerow_tools.fields.diff import DifferenceKind, Line
@@ -186,7 +186,7 @@ def _remedy(forecast: Forecast, held: ContestedField) -> str:
         )
     if held.manager == forecast.field_manager and not forecast.controller:
         return (
-            f"what {_holder(held)} holds comes from other writes than applies, and is contested as"
+            f"what {short(held)} holds comes from other writes than applies, and is contested as"
             f" anybody's: `{typed()} adopt` moves it to the applies of"
             f" {printable(forecast.field_manager)}"
         )
@@ -331,19 +331,12 @@ def _worded(line: Line, value: Any) -> str:
 
 def _who(line: Line) -> str:
     """Return who holds a field now, or that the server sets the value."""
-    held = ", ".join(dict.fromkeys(_holder(holder) for holder in line.holders))
+    held = ", ".join(dict.fromkeys(short(holder) for holder in line.holders))
     if line.kind == "added":
         return held or ("" if line.after else "by the server")
     if line.kind == "changed" and not line.after:
         return f"{held or 'unowned'}; by the server"
     return held or "unowned"
-
-
-def _holder(holder: Holder | ContestedField) -> str:
-    name = printable(holder.manager or "")
-    if holder.operation in ("Apply", "", None):
-        return name or "nobody"
-    return f"{name} ({' '.join(filter(None, (holder.operation, holder.subresource)))})"
 
 
 def _path(line: Line) -> str:
@@ -376,7 +369,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
 
 def _since(held: ContestedField, now: datetime) -> str:
     """Return who holds a field, and since when."""
-    return f"{_holder(held)}{f', {age(held.since.isoformat(), now)}' if held.since else ''}"
+    return f"{short(held)}{f', {age(held.since.isoformat(), now)}' if held.since else ''}"
 
 
 def _held(fields: Iterable[ContestedField], now: datetime) -> Iterator[PlanRow]:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hedgerow.schedule.durations import nanoseconds
-
 if TYPE_CHECKING:
     from datetime import timedelta, tzinfo
 
-LONGEST_WAIT = 3600.0
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -29,19 +26,6 @@ def moment(option: str, text: str, zone: tzinfo) -> datetime:
     if not EARLIEST <= found <= LATEST:
         raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
     return found
-
-
-def duration(option: str, text: str) -> float:
-    """Return a duration such as 30s in seconds, from 0s to an hour. Raises BadParameter."""
-    try:
-        seconds = nanoseconds(text) / 1e9
-    except ValueError:
-        seconds = -1
-    if not 0 <= seconds <= LONGEST_WAIT:
-        raise typer.BadParameter(
-            f"{option} takes a duration such as 30s or 1m30s, an hour at most, not {text!r:.60}"
-        )
-    return seconds
 
 
 def local(instant: datetime) -> str:

@@ -11,9 +11,9 @@ import typer
 
 from hedgerow import schedule as cron
 from hedgerow.cli.candidates import objects
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import connected, of_namespace
 from hedgerow.cli.exits import CommandError
-from hedgerow.cli.options import Files, Namespace, TableOutput
+from hedgerow.cli.options import Files, TableOutput
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import program_name
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
@@ -67,6 +67,7 @@ class _Next(UnfoldedCommand):
 
 
 @app.command("next", cls=_Next)
+@of_namespace
 def next_command(
     target: Annotated[
         list[str] | None,
@@ -101,9 +102,6 @@ def next_command(
         int, typer.Option(min=1, max=_MOST, metavar="N", help="How many to print of each.")
     ] = 10,
     output: TableOutput = "table",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Print the coming runs of a schedule, and what daylight saving does to them.
 
@@ -128,15 +126,13 @@ def next_command(
     is_named = not files and _is_named(words)
     if (files or is_named) and zone is not None:
         raise typer.BadParameter("--zone is for a schedule alone: an object names its own")
-    if not is_named and (namespace or kubeconfig or context):
-        raise typer.BadParameter("only KIND/NAME asks a cluster: leave out -n and the like")
     from hedgerow_tools.schedule.coming import Asked, of_schedule
 
     asked = Asked(now, begin, count)
     if files:
         found = _of_files(files, asked)
     elif is_named:
-        found = [_of_cluster(words, namespace, (kubeconfig, context), asked)]
+        found = [_of_cluster(words, asked)]
     else:
         found = [of_schedule(_parse(_one(words), zone), asked)]
     if output == "json":
@@ -175,12 +171,7 @@ def _of_manifest(file: str, obj: Object, asked: Asked) -> Starts | Windows | Non
         raise typer.BadParameter(printable(f"{file}: {named}: {error}")) from None
 
 
-def _of_cluster(
-    words: Sequence[str],
-    namespace: str | None,
-    where: tuple[str | None, str | None],
-    asked: Asked,
-) -> Starts | Windows:
+def _of_cluster(words: Sequence[str], asked: Asked) -> Starts | Windows:
     # ruff: noqa: PLC0415
     from hedgerow.cli.targets import joined, parted
     from hedgerow.controllers.scaler.controller import DEPLOYMENTS
@@ -192,8 +183,8 @@ def _of_cluster(
     target = parted(joined(words))
 
     async def carry_out() -> Starts | Windows:
-        async with connected(*where) as cluster:
-            ref, live = await _found(cluster, target, namespace or cluster.namespace)
+        async with connected() as cluster:
+            ref, live = await _found(cluster, target)
             scalers: list[HorizontalPodAutoscaler] = []
             if ref.api in SCALED:
                 there = await cluster.list(HorizontalPodAutoscaler.api, ref.namespace)
@@ -210,9 +201,7 @@ def _of_cluster(
     return anyio.run(carry_out)
 
 
-async def _found(
-    cluster: Cluster, target: tuple[str, str], namespace: str
-) -> tuple[ObjectRef, Object]:
+async def _found(cluster: Cluster, target: tuple[str, str]) -> tuple[ObjectRef, Object]:
     """Return the first object that is meant, hedgerow's CronJob before that of Kubernetes."""
     from hedgerow.cli.targets import read
     from hedgerow.kube.discovery import find
@@ -223,7 +212,7 @@ async def _found(
     kinds = [api for api in (meant.api, *meant.others) if is_cronjob(api) or api in SCALED]
     if not kinds:
         raise typer.BadParameter(f"{meant.api.kind}/{target[1]} {_NONE}")
-    refs = [ObjectRef(api, namespace, target[1]) for api in kinds]
+    refs = [ObjectRef(api, cluster.namespace, target[1]) for api in kinds]
     refs.sort(key=lambda ref: ref.api.group == _KUBERNETES)
     for ref in refs[:-1]:
         if (live := await cluster.read_object(ref.api, ref.name, ref.namespace)) is not None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import anyio
 import typer
 
 from hedgerow.cli import targets
 from hedgerow.cli.candidates import bluegreens
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import connected, of_namespace
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Namespace
+from hedgerow.cli.options import duration
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import installation
 from hedgerow.fields.sets import ABSENT
@@ -21,13 +21,11 @@ from hedgerow.objects import ObjectRef
 from hedgerow.texts import printable
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_tools import interrupts
-from hedgerow_tools.fields import takeover
 from hedgerow_tools.fields.diff import difference
-from hedgerow_tools.moving import report
-from hedgerow_tools.moving.transfers import Change, MoveRefused
-from hedgerow_tools.moving.writing import ATTEMPTS, Subject, pause, until_settled
-from hedgerow_tools.render.times import duration
-from hedgerow_tools.switch import decision
+from hedgerow_tools.fields.transfers import Change, MoveRefused
+from hedgerow_tools.objects.writing import ATTEMPTS, Subject, pause, until_settled
+from hedgerow_tools.render.holders import change_words, holder_words
+from hedgerow_tools.switch import decision, takeover
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
     from hedgerow_tools.switch.decision import Setting, SwitchEnd
 
+_LONGEST_WAIT: Final = 3600.0
 Name = Annotated[
     str,
     typer.Argument(
@@ -51,14 +50,11 @@ Wait = Annotated[
 ]
 
 
+@of_namespace
 def promote_command(
     name: Name,
     *,
     wait: Wait = "0s",
-    dry_run: DryRun = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Let a BlueGreen's switch go on that spec.hold holds back.
 
@@ -73,18 +69,15 @@ def promote_command(
     - `hedgerow promote demo --wait 5m` waits until the switch has ended
     - `kubectl patch bluegreen demo --type merge -p '{"spec":{"promoted":"HASH"}}'` does it by hand
     """
-    order = _Order(name, decision.promotion, "promote", duration("--wait", wait), dry_run)
-    _run(order, namespace, kubeconfig, context)
+    order = _Order(name, decision.promotion, "promote", duration("--wait", wait, _LONGEST_WAIT))
+    _run(order)
 
 
+@of_namespace
 def rollback_command(
     name: Name,
     *,
     wait: Wait = "0s",
-    dry_run: DryRun = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Send a BlueGreen's traffic back to the other colour.
 
@@ -99,8 +92,8 @@ def rollback_command(
 
     - `kubectl patch bluegreen demo --type merge -p '{"spec":{"routeTo":"Blue"}}'` does it by hand
     """
-    order = _Order(name, decision.rollback, "rollback", duration("--wait", wait), dry_run)
-    _run(order, namespace, kubeconfig, context)
+    order = _Order(name, decision.rollback, "rollback", duration("--wait", wait, _LONGEST_WAIT))
+    _run(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +104,6 @@ class _Order:
     decide: Callable[[Object], Setting]
     command: str
     patience: float
-    dry_run: bool
 
     @property
     def manager(self) -> str:
@@ -132,15 +124,13 @@ class _Done:
         return self.after is not self.before
 
 
-def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: str | None) -> None:
-    if order.dry_run and order.patience:
-        raise typer.BadParameter("--dry-run and --wait exclude each other")
+def _run(order: _Order) -> None:
     if "/" in order.name or order.name in {"", ".", ".."}:
         raise typer.BadParameter(f"{order.name!r} is no name of a BlueGreen, such as demo")
 
     async def carry_out() -> None:
-        async with connected(kubeconfig, context) as cluster:
-            ref = ObjectRef(BlueGreen.api, namespace or cluster.namespace, order.name)
+        async with connected() as cluster:
+            ref = ObjectRef(BlueGreen.api, cluster.namespace, order.name)
             live = await targets.read(cluster, ref)
             found = Subject(cluster, ref, live)
             done = await _carried_out(found, order)
@@ -173,7 +163,7 @@ async def _carried_out(found: Subject, order: _Order) -> _Done:
         after = live
         with anyio.CancelScope(shield=True):  # what was begun is told of
             answer = await found.cluster.apply(
-                found.ref.api, body, manager=order.manager, force=True, dry_run=order.dry_run
+                found.ref.api, body, manager=order.manager, force=True
             )
             after = answer.object
         if not setting.is_set(after):
@@ -231,16 +221,14 @@ def _changes(order: _Order, done: _Done) -> list[Change]:
 
 
 def _lines(order: _Order, done: _Done) -> list[str]:
-    """Return what was done, or would be, for people."""
+    """Return what was done, for people."""
     name, setting = f"BlueGreen/{order.name}", done.setting
     if not done.is_new:
         return [f"{name}: {setting.path} is {setting.value} already; nothing was changed"]
-    changed = [report.told(change) for change in _changes(order, done)]
-    verb = "would be applied" if order.dry_run else "was applied"
-    end = "; nothing was changed" if order.dry_run else ""
+    changed = [change_words(change) for change in _changes(order, done)]
     others = takeover.others(done.before, done.setting, order.manager)
-    holders = " and ".join(map(report.holder_words, others))
+    holders = " and ".join(map(holder_words, others))
     taken = f", taken from {holders}" if holders else ""
-    applied = f"{name}: {setting.path} {verb} as {order.manager}{taken}{end}"
+    applied = f"{name}: {setting.path} was applied as {order.manager}{taken}"
     later = takeover.later(done.before, done.setting, order.manager)
     return [*changed, applied, *done.setting.notes, *later]

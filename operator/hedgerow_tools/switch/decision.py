@@ -11,7 +11,7 @@ from hedgerow.objects import metadata
 from hedgerow.texts import printable
 from hedgerow_schemas.base import View
 from hedgerow_tools.fields.giving_up import nothing
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.fields.transfers import MoveRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,12 @@ import anyio
 import typer
 
 from hedgerow.cli.candidates import objects
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import connected, of_namespace
 from hedgerow.cli.exits import CommandError
-from hedgerow.cli.options import Namespace, Watch, all_namespaces_option, output_option
-from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.options import Watch, all_namespaces_option, output_option
+from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined
+from hedgerow.kube.errors import Missing
 from hedgerow_tools.interrupts import EXIT_BY_SIGNAL
 
 if TYPE_CHECKING:
@@ -38,15 +39,13 @@ AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")
 Output = Annotated[TreeFormat, output_option("With --watch, json is one line for each change.")]
 
 
+@of_namespace
 def tree_command(
     target: Target = None,
     *,
-    namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     watch: Watch = False,
     output: Output = "tree",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Show objects with their children: readiness, the last change, and conflicts.
 
@@ -61,17 +60,23 @@ def tree_command(
     from hedgerow_tools.tree.look import WatchedTrees  # noqa: PLC0415
     from hedgerow_tools.tree.view import TreesView  # noqa: PLC0415
 
-    if namespace and all_namespaces:
-        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
     kind, given = _parted(joined(target or ()))
     watch = watch and following.is_followed(output)
 
     async def carry_out() -> tuple[WatchedTrees, int]:
-        async with connected(kubeconfig, context) as cluster:
-            place = "" if all_namespaces else namespace or cluster.namespace
+        async with connected() as cluster:
+            place = "" if all_namespaces else cluster.namespace
             chosen, name, asked = await _chosen(cluster, kind, given, place)
             watched = WatchedTrees(cluster, chosen, place, name, asked)
-            await watched.read(lasting=watch)
+            try:
+                await watched.read(lasting=watch)
+            except Missing as error:
+                if kind:
+                    raise
+                raise CommandError(
+                    f"none of {program_name()}'s kinds is installed here: run `{typed()} install`,"
+                    f" or name any object, as in `{typed()} tree deploy/web`"
+                ) from error
             if name:
                 _require(watched, chosen, place, name)
             if not watch:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow_schemas.base import Condition, ContestedField
-    from hedgerow_tools.tree.members.readiness import KstatusVerdict
+    from hedgerow_tools.objects.readiness import KstatusVerdict
     from hedgerow_tools.tree.members.resources import TreeNode
 
     Mark = KstatusVerdict | Literal["ToDecide"]

@@ -10,8 +10,8 @@ import typer
 
 from hedgerow.cli import exits
 from hedgerow.cli.candidates import kinds
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.options import Namespace, all_namespaces_option, output_option, selector_option
+from hedgerow.cli.connecting import connected, of_namespace
+from hedgerow.cli.options import all_namespaces_option, output_option, selector_option
 from hedgerow_tools.interrupts import EXIT_BY_SIGNAL, until_signal
 
 if TYPE_CHECKING:
@@ -33,15 +33,13 @@ Selector = Annotated[str, selector_option("Watch only objects", default="all")]
 Output = Annotated[WatchFormat, output_option("json is one object a line, for programs.")]
 
 
+@of_namespace
 def watch_command(
     kind: Kind = "pods",
     *,
-    namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     selector: Selector = "",
     output: Output = "text",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Print each object that is added, updated or deleted, with what changed and by whom.
 
@@ -53,8 +51,6 @@ def watch_command(
 
     - `kubectl get deployments --watch -o yaml --show-managed-fields` shows whole objects to compare
     """
-    if namespace and all_namespaces:
-        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
     word, slash, name = kind.partition("/")
     if not word or "/" in name or bool(slash) != bool(name):
         raise typer.BadParameter(f"{kind!r} is no KIND[/NAME], such as pods or deployment/web")
@@ -66,10 +62,10 @@ def watch_command(
         from hedgerow.runtime.clock import SystemClock
         from hedgerow_tools.watch.lines import Printer, Scope
 
-        async with connected(kubeconfig, context) as cluster:
+        async with connected() as cluster:
             api = await found_kind(cluster, word)
             everywhere = all_namespaces or not api.namespaced
-            scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
+            scope = Scope(api, "" if everywhere else cluster.namespace)
             printer = Printer(scope, SystemClock(), for_programs=output == "json")
             return await _watch(cluster, printer, selector, name)
 

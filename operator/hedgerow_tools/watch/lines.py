@@ -17,8 +17,8 @@ from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
 from hedgerow_tools.fields.changes import changes
+from hedgerow_tools.objects.readiness import readiness
 from hedgerow_tools.render.times import utc
-from hedgerow_tools.tree.members.readiness import readiness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

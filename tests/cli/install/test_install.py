@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from functools import cache, partial
 
@@ -44,7 +43,7 @@ MISSING, FORBIDDEN = refusal(404, "NotFound"), refusal(403, "Forbidden", "not yo
 pytestmark = pytest.mark.anyio
 
 # One definition is enough to tell what happens to each.
-install = partial(installing.install, resources=(BlueGreen,), plain=True)
+install = partial(installing.install, resources=(BlueGreen,))
 uninstall = partial(installing.uninstall, resources=(BlueGreen,))
 
 
@@ -151,8 +150,8 @@ class TestInstall:
         assert live(server)
 
     async def test_the_second_run_changes_nothing(self, cluster, time):
-        await install(cluster, plain=False, timing=time.timing)
-        again = await install(cluster, plain=False, timing=time.timing)
+        await install(cluster, timing=time.timing)
+        again = await install(cluster, timing=time.timing)
 
         assert actions(again) == [(NAME, "unchanged")]
 
@@ -207,14 +206,14 @@ class TestInstall:
         [MISSING, FORBIDDEN, Reply(200, {"components": {"schemas": {}}})],
         ids=["missing", "forbidden", "not understood"],
     )
-    async def test_without_the_clusters_openapi_plain_is_the_remedy(
+    async def test_without_the_clusters_openapi_it_has_no_descriptions_of_upstream_types(
         self, server, cluster, time, openapi
     ):
         server.answers[DOCUMENT_PATH] = openapi
 
-        with pytest.raises(InstallError, match="install with --plain"):
-            await install(cluster, plain=False, timing=time.timing)
-        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "created")]
+        [change] = await install(cluster, timing=time.timing)
+
+        assert (change.action, change.definition) == ("created", definition())
 
 
 SEVEN = [f"demo-{number}" for number in range(7)]
@@ -368,8 +367,8 @@ class TestCommands:
         assert server.store.all() == {}
 
     def test_an_installation_says_what_changed_and_how_large_it_is(self, server, typing):
-        code, out, _ = typing("install", "--plain")
-        size = f"{installing.size(definition()) / 1000:.0f} kB, without upstream descriptions"
+        code, out, _ = typing("install")
+        size = f"{installing.size(definition()) / 1000:.0f} kB"
 
         assert code == 0
         assert out.startswith(f"customresourcedefinition/{NAME} created: {size}\n")
@@ -378,21 +377,21 @@ class TestCommands:
         server.answers["/version"] = Reply(200, {"gitVersion": "v1.29.4"})
 
         told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
-        assert typing("install", "--plain", "--dry-run")[2].startswith(told)
+        assert typing("install", "--dry-run")[2].startswith(told)
 
     def test_a_conflict_has_an_exit_code_and_names_the_field_the_manager_and_the_remedy(
         self, server, typing
     ):
         declare(server, described, "kubectl")
-        code, out, _ = typing("install", "--plain")
+        code, out, _ = typing("install")
 
         assert code == Exit.CONFLICT
         assert ".spec.versions is held by kubectl" in out
-        assert "hedgerow install --dry-run --plain | kubectl apply" in out
+        assert "hedgerow install --dry-run | kubectl apply" in out
         assert f"--field-manager={FIELD_MANAGER}" in out
 
     def test_a_dry_run_prints_yaml_alone_on_standard_output(self, server, typing):
-        code, out, err = typing("install", "--plain", "--dry-run")
+        code, out, err = typing("install", "--dry-run")
 
         shown = [one["metadata"]["name"] for one in yaml.load_all(out, yaml.CSafeLoader)]
         roles = ["hedgerow-viewer", "hedgerow-editor"]
@@ -401,51 +400,27 @@ class TestCommands:
         assert {*applied(server, dry_run=True)} == {*map(crd_name, RESOURCES)}
         assert server.store.all() == {}
 
-    def test_a_described_definition_says_where_its_descriptions_come_from(self, server, typing):
-        assert "described by this cluster" in typing("install", "--dry-run")[2]
-
-    @pytest.mark.parametrize("dry_run", [False, True])
-    def test_as_json_each_definition_is_an_entry(self, server, typing, dry_run):
-        declare(server, described, "kubectl")
-        code, out, err = typing("install", "--plain", "-o", "json", *["--dry-run"] * dry_run)
-        told = json.loads(out)
-        found = {each["name"]: each for each in told["definitions"]}
-
-        assert (code, err, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
-        assert list(found) == [crd_name(resource) for resource in RESOURCES]
-        held = found.pop(NAME)
-        assert (held["action"], held["conflicts"]) == (
-            "conflicted",
-            [{"path": ".spec.versions", "manager": "kubectl"}],
-        )
-        assert held["bytes"] > 1000
-        assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
-
     def test_what_would_lose_something_is_refused_unless_breaking(self, server, typing):
         declare(server, widened)
         fill(server, *SEVEN, extra="x")
         before = live(server)["spec"]
 
-        code, out, _ = typing("install", "--plain")
+        code, out, _ = typing("install")
         assert code == Exit.FAILED
         lines = " ".join(out.split())
         assert f"customresourcedefinition/{NAME} refused" in lines
         assert ".spec.extra: would be lost (7 of its objects: shop/demo-0, shop/demo-1" in lines
         assert "shop/demo-4, …)" in lines
-        assert "install --plain --breaking" in lines
+        assert "install --breaking" in lines
 
-        code, out, _ = typing("install", "--plain", "--dry-run")
+        code, out, _ = typing("install", "--dry-run")
         shown = [crd["metadata"]["name"] for crd in yaml.load_all(out, yaml.CSafeLoader)]
         # The two roles come after the definitions.
         assert (code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1 + 2)
-        told = json.loads(typing("install", "--plain", "-o", "json")[1])["definitions"]
-        [loss] = next(one["losses"] for one in told if one["name"] == NAME)
-        assert (loss["what"], loss["count"]) == (".spec.extra: would be lost", 7)
-        assert len(loss["objects"]) == 5
         assert live(server)["spec"] == before
         assert {*applied(server)} == {*map(crd_name, RESOURCES)} - {NAME}
 
-        code, out, _ = typing("install", "--plain", "--breaking")
+        code, out, _ = typing("install", "--breaking")
         assert code == 0
         assert f"{NAME} configured" in out
         assert ".spec.extra: would be lost" in out
@@ -456,12 +431,12 @@ class TestCommands:
         declare(server, lambda schema: schema["properties"]["spec"].update({keep: True}))
         fill(server, "a", **{"x\x1b[31m[red]\n": "y"})
 
-        printed = typing("install", "--plain")[1]
+        printed = typing("install")[1]
         assert "\x1b" not in printed
         assert r".spec.x\u001b[31m[red]\n: would be lost" in " ".join(printed.split())
 
     def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, server, typing):
-        typing("install", "--plain", "--controllers", "bluegreen")
+        typing("install", "--controllers", "bluegreen")
         code, out, _ = typing("uninstall")
         first, *others, viewer, editor = out.splitlines()
 
@@ -477,15 +452,9 @@ class TestCommands:
         assert "nothing to install: no custom resource belongs to scaler" in err
         assert server.logins == []
 
-    def test_as_json_nothing_to_install_is_an_empty_list(self, server, typing):
-        code, out, _ = typing("install", "--controllers", "scaler", "-o", "json")
-
-        assert json.loads(out) == {"dryRun": False, "definitions": [], "objects": []}
-        assert (code, server.logins) == (0, [])
-
     def test_with_an_image_the_operator_comes_and_goes_too(self, server, typing):
         server.store.serve(*operators())
-        words = ("install", "--plain", "--image", "registry.example/op:1")
+        words = ("install", "--image", "registry.example/op:1")
         code, out, err = typing(*words, "--dry-run")
         assert (code, server.store.all()) == (0, {})
         kinds = [one["kind"] for one in yaml.load_all(out, yaml.CSafeLoader)]
@@ -594,20 +563,18 @@ class TestRoles:
         assert list(told_of_object(viewer)) == [
             f"{VIEWER} conflicted",
             "  .rules is held by kubectl with another value: left as it is",
-            f"  to take it over: `{Again().taking_over(plain=False)}`",
+            f"  to take it over: `{Again().taking_over()}`",
         ]
 
-    def test_what_is_typed_again_is_about_the_same_kinds_and_the_same_cluster(self):
-        again = Again(controllers=("guestbook",), kubeconfig="a b", context="dev")
+    def test_what_is_typed_again_is_about_the_same_kinds_and_the_same_cluster(self, server, typing):
+        declare(server, described, "kubectl")
         same = "--kubeconfig 'a b' --context dev"
+        words = ("install", "--controllers", "bluegreen", "--kubeconfig", "a b", "--context", "dev")
 
-        assert again.command("--breaking") == (
-            f"hedgerow install --breaking --controllers guestbook {same}"
-        )
-        assert again.taking_over(plain=True) == (
-            f"hedgerow install --dry-run --plain --controllers guestbook {same} | kubectl apply"
+        assert (
+            f"hedgerow install --dry-run --controllers bluegreen {same} | kubectl apply"
             f" --server-side --force-conflicts --field-manager=hedgerow-install {same} -f -"
-        )
+        ) in typing(*words)[1]
 
     async def test_without_the_right_they_are_left_out_and_that_is_told(self, server, cluster):
         server.denied = {"get clusterroles"}

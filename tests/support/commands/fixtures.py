@@ -42,7 +42,7 @@ def garden(monkeypatch: pytest.MonkeyPatch) -> Garden:
     """Return the garden that commands connect to; they wait for nothing long."""
     made = Garden()
     monkeypatch.setattr(client, "connect", made.connect)
-    monkeypatch.setattr("hedgerow_tools.moving.writing.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("hedgerow_tools.objects.writing.LONGEST_PAUSE", 0.01)
     return made
 
 

@@ -83,6 +83,6 @@ def connect(
     @asynccontextmanager
     async def connecting(**given: Any) -> AsyncGenerator[Cluster]:
         api.logins.append(given)
-        yield connected(api, namespace)
+        yield connected(api, given.get("namespace") or namespace)
 
     return connecting

@@ -15,7 +15,7 @@ PLAIN = Blueprint(
     ports={"kube-apiserver": 6443},
     tokens={"admin": "secret"},
 )
-RICH = replace(PLAIN, options=Options(nodes=2, audit=AUDIT, feature_gates="A=true"))
+RICH = replace(PLAIN, options=Options(nodes=2, audit=AUDIT))
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,6 @@ CASES = {
     "an audit log": Case(PLAIN, Options(audit=AUDIT), ("audit log off",)),
     "another audit log": Case(RICH, Options(audit=Path("/b")), (f"audit log {AUDIT}",)),
     "answers": Case(PLAIN, Options(responses=True), ("no answers in its audit log",)),
-    "gates": Case(PLAIN, Options(feature_gates="B=true"), ("feature gates as they come",)),
-    "other gates": Case(RICH, Options(feature_gates="B=true"), ("feature gates A=true",)),
 }
 
 

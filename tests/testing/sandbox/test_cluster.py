@@ -187,7 +187,7 @@ class TestFailure:
         fakes.wish("kube-apiserver", exit="Error: unrecognized feature gate: Teleport")
 
         with pytest.raises(SandboxError, match="kube-apiserver exited: Error: unrec") as raised:
-            await sandbox.up(Options(feature_gates="Teleport=true"))
+            await sandbox.up(Options())
 
         assert "\n" not in str(raised.value)
         assert f"all of it is in {sandbox.directory}/logs/kube-apiserver.log" in str(raised.value)

@@ -1,6 +1,5 @@
 """hedgerow sandbox, as it is typed."""
 
-import json
 import os
 import re
 import signal
@@ -63,7 +62,7 @@ class TestUp:
 
     def test_the_flags_reach_the_servers(self, directory, tmp_path: Path) -> None:
         log = tmp_path / "logs/audit.log"
-        words = ("--nodes", "1", "--feature-gates", "A=true", "--audit", str(log))
+        words = ("--nodes", "1", "--audit", str(log))
 
         result = run("up", "--dir", directory, *words)
 
@@ -71,7 +70,6 @@ class TestUp:
             result.stderr
         )
         kept = Path(directory, "blueprint.json").read_text()
-        assert '"A=true"' in kept
         assert str(log) in kept
 
     def test_on_a_terminal_a_notice_stays_and_a_line_goes(self, monkeypatch, capsys) -> None:
@@ -95,9 +93,7 @@ class TestUp:
         assert "Its nodes are simulated: Pods become Ready there, and nothing runs" in with_nodes
         assert "Start the operator with `hedgerow run`" in with_nodes
 
-    @pytest.mark.parametrize(
-        "words", [("--nodes", "1", "--no-controllers"), ("--nodes", "-1"), ("--nodes", "x"), ("x",)]
-    )
+    @pytest.mark.parametrize("words", [("--nodes", "-1"), ("--nodes", "x"), ("x",)])
     def test_what_makes_no_sense_is_wrong_usage_and_starts_nothing(self, directory, words) -> None:
         assert run("up", "--dir", directory, *words).exit_code == 2
         assert not Path(directory).exists()
@@ -135,9 +131,6 @@ class TestStatus:
     def test_it_shows_each_component_and_what_it_costs(self, directory) -> None:
         run("up", "--dir", directory)
 
-        listed = json.loads(run("status", "--dir", directory, "-o", "json").stdout)
-        assert listed["up"] is True
-        assert {one["name"] for one in listed["components"]} >= {"etcd", "kube-apiserver"}
         result = run("status", "--dir", directory)
 
         assert result.exit_code == 0

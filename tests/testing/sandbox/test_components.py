@@ -13,7 +13,7 @@ from hedgerow_testing.sandbox.blueprint import CONTROLLERS, PEER, Blueprint, Opt
 from hedgerow_testing.sandbox.components import STAGES, USERS, command, health, write_configuration
 from hedgerow_testing.sandbox.directory import Directory
 
-OPTIONS = Options(nodes=1, audit=Path("/logs/audit.log"), feature_gates="A=true")
+OPTIONS = Options(nodes=1, audit=Path("/logs/audit.log"))
 PORTS = {name: 20_000 + n for n, name in enumerate((*OPTIONS.components(), PEER))}
 BLUEPRINT = Blueprint(
     options=OPTIONS,
@@ -103,14 +103,10 @@ class TestCommand:
         policy = json.loads(Path(given["audit-policy-file"]).read_text())
         assert [rule["level"] for rule in policy["rules"]] == ["RequestResponse", "Metadata"]
 
-    def test_without_an_audit_file_and_gates_no_flag_speaks_of_them(self, directory) -> None:
+    def test_without_an_audit_file_no_flag_speaks_of_it(self, directory) -> None:
         given = flags("kube-apiserver", directory, replace(BLUEPRINT, options=Options()))
 
-        assert not [name for name in given if "audit" in name or "gates" in name]
-
-    @pytest.mark.parametrize("component", ["kube-apiserver", *CONTROLLERS])
-    def test_feature_gates_reach_every_server_of_kubernetes(self, directory, component) -> None:
-        assert flags(component, directory)["feature-gates"] == "A=true"
+        assert not [name for name in given if "audit" in name]
 
 
 class TestWriteConfiguration:

@@ -9,7 +9,7 @@ from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
 from hedgerow_tools.fields.giving_up import release
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.fields.transfers import MoveRefused
 from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]

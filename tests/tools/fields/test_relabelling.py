@@ -22,7 +22,7 @@ from hedgerow_tools.fields.relabelling import (
     takeover,
 )
 from hedgerow_tools.fields.sorting import sorting
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.fields.transfers import MoveRefused
 from model.programs import APPLIERS, UPDATERS, opened, programs
 from model.subjects import SUBJECTS
 

@@ -13,8 +13,8 @@ from anyio.lowlevel import checkpoint
 
 from hedgerow.fields.paths import path_of
 from hedgerow.kube import errors
+from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.fields.unowned import let_go, unowned
-from hedgerow_tools.moving.transfers import MoveRefused
 from support.commands.gardens import CHILD, NAME, OURS, Garden
 from support.objects.judged import OTHER, item, live, want
 

@@ -66,7 +66,7 @@ class TestUsage:
             ("-f x -k y --from a --to b", "name the objects in one way"),
             ("-l a=b --to b", "name with --from the managers"),
             ("-A --repair deploy/x", "--all-namespaces goes with -l or --all"),
-            ("-A --repair --all -n x", "without --namespace"),
+            ("-A --repair --all -n x", "--namespace and --all-namespaces exclude each other"),
             ("--repair --all --from a", "--repair goes without --from and --to"),
             ("--repair --all --field a", "--repair goes without --from and --to"),
             ("--repair", "name the objects in one way"),
@@ -81,6 +81,14 @@ class TestUsage:
 
         assert (code, out, garden.exchanges) == (2, "", [])
         assert told in err
+
+    def test_files_are_read_before_anything_is_asked_of_a_cluster(self, garden, typed, tmp_path):
+        bad = tmp_path / "bad.yaml"
+        bad.write_text("{", "utf-8")
+        code, _, err = typed("-f", str(bad), "--from", "old", *TO)
+
+        assert (code, garden.exchanges) == (1, [])
+        assert "bad.yaml" in err
 
     def test_an_undo_file_is_read_first(self, garden, typed, file):
         assert typed("--undo", file)[0] == 1
@@ -206,7 +214,7 @@ class TestEarlyEnd:
         self, garden, typed, tmp_path, monkeypatch, output
     ):
         garden.interrupt("edit")
-        monkeypatch.setattr("hedgerow_tools.moving.writing.AT_ONCE", 1)
+        monkeypatch.setattr("hedgerow_tools.moving.outcomes.AT_ONCE", 1)
         saved = str(tmp_path / "undo")
 
         words = (CHILD, "deployment/gone", "--from", "old", *TO, "--save", saved)

@@ -68,7 +68,9 @@ class TestNewHolder:
         assert "what `hedgerow release --undo` needs" in typed(*words)[1]
 
         assert "would be restored" in typed("--undo", saved)[1]
-        assert typed("--undo", saved, "--yes")[0] == 0
+        code, out, _ = typed("--undo", saved, "--yes")
+        assert code == 0
+        assert "If BlueGreen/demo was annotated to yield these fields, it still is" in out
         now = garden.live["metadata"]["managedFields"]
         assert sorted(map(str, now)) == sorted(map(str, before))
 

@@ -11,8 +11,8 @@ from hedgerow.kube import errors
 from hedgerow.kube.retry import RetryClock
 from hedgerow.process.leaderelection.record import micro_time
 from hedgerow.runtime.clock import SystemClock
-from hedgerow_tools.moving import writing
-from hedgerow_tools.objects import selection
+from hedgerow_tools.moving import outcomes
+from hedgerow_tools.objects import selection, writing
 from support.commands.gardens import NAME, OURS, Garden
 
 TWO = "hedgerow-two-bluegreen"
@@ -135,7 +135,7 @@ class TestAsDone:
     ):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")
-        monkeypatch.setattr(writing, "AT_ONCE", 1)
+        monkeypatch.setattr(outcomes, "AT_ONCE", 1)
         garden.interrupt("apply")
 
         code, out, err = typed(*ALL, "--yes")

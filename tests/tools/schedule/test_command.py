@@ -215,8 +215,6 @@ class TestErrors:
             (("@daily", "-o", "yaml"), "'--output'"),
             ((), "give either a schedule or KIND/NAME, or a file with -f"),
             (("@daily", "-f", "x"), "give either a schedule or KIND/NAME, or a file with -f"),
-            (("@daily", "-n", "shop"), "only KIND/NAME asks a cluster"),
-            (("-f", "x", "--context", "c"), "only KIND/NAME asks a cluster"),
             (("cronjob/x", "--zone", "UTC"), "--zone is for a schedule alone"),
         ],
     )

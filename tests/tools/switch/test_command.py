@@ -129,17 +129,6 @@ class TestWriting:
         assert typed("rollback", "demo")[0] == 0
         assert live(garden)["spec"] == {**before, "routeTo": "Green"}
 
-    def test_a_dry_run_writes_nothing(self, garden, typed):
-        report(garden, routeTo="Blue")
-        before = live(garden)
-
-        code, out, _ = typed("rollback", "demo", "--dry-run")
-
-        assert (code, live(garden)) == (0, before)
-        assert (
-            "would be applied as hedgerow-rollback, taken from kubectl Apply; nothing was changed"
-        ) in out
-
     def test_what_admission_drops_was_not_set(self, garden, typed, monkeypatch):
         report(garden, routeTo="Blue")
         applied = garden.store.apply
@@ -245,7 +234,6 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            (("demo", "--dry-run", "--wait", "1s"), "exclude each other"),
             (("demo", "--wait", "soon"), "--wait takes a duration"),
             (("svc/demo",), "is no name of a BlueGreen"),
             ((".",), "is no name of a BlueGreen"),

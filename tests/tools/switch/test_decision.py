@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.switch.decision import (
     Setting,
     is_observed,

@@ -225,11 +225,11 @@ RIGHTS: dict[str, tuple[Object, tuple[str, ...], str, int, str, list[str]]] = {
         {"Memcached": FORBIDDEN}, ("Memcached",), "", 0, "", TREE,
     ),
     "nothing of ours is served": (
-        dict.fromkeys(OURS, ABSENT), (), "", 1, "BlueGreen is not installed here: ", [],
+        dict.fromkeys(OURS, ABSENT), (), "", 1, "none of hedgerow's kinds is installed here: ", [],
     ),
     "nothing may be read and nothing is installed": (
         ALL_FORBIDDEN, tuple(OURS), "", 1,
-        "BlueGreen is not installed here: run `hedgerow install`; ", [],
+        "none of hedgerow's kinds is installed here: run `hedgerow install`, or name any", [],
     ),
     "there is nothing left to follow": (
         ALL_FORBIDDEN, (), "--watch -o json", 1, "GET /apis/", [],

@@ -12,9 +12,9 @@ from hedgerow.cli.targets import is_meant
 from hedgerow.controllers.bluegreen.controller import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 from hedgerow.plan.conditions import condition, ready
+from hedgerow_tools.objects.readiness import Readiness
 from hedgerow_tools.render.widths import PIPED
 from hedgerow_tools.tree.look import descendants
-from hedgerow_tools.tree.members.readiness import Readiness
 from hedgerow_tools.tree.members.resources import RootKind, TreeNode
 from hedgerow_tools.tree.terminal import MOST, lines, sections
 from tools.tree import kin

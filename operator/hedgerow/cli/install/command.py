@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.connecting import chosen_cluster, connected, of_cluster
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import DefinitionChange, field_manager
 from hedgerow.cli.install.objects import grant, operate, revoke
 from hedgerow.cli.install.operator_objects import checked_image, operator_objects
-from hedgerow.cli.options import controllers_option, dry_run_option, output_option
-from hedgerow.cli.output import echo_data, echo_lines
+from hedgerow.cli.options import controllers_option
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
     Resources = Sequence[type[CustomResource]]
 
-Plain = Annotated[
-    bool,
-    typer.Option(
-        "--plain",
-        help="Leave the descriptions of Kubernetes's own types out; they make `kubectl explain`"
-        " tell more and the definition five times as large.",
-    ),
-]
 Image = Annotated[
     str | None,
     typer.Option(
@@ -51,7 +43,11 @@ Image = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, dry_run_option("Print the definitions as YAML and, on standard error, what would happen.")
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the definitions as YAML and, on standard error, what would happen.",
+    ),
 ]
 Breaking = Annotated[
     bool,
@@ -69,26 +65,18 @@ DeleteResources = Annotated[
     ),
 ]
 
-
-Output = Annotated[
-    Literal["text", "json"],
-    output_option("json: what happened to each definition; with --dry-run, in place of the YAML."),
-]
 WhichControllers = Annotated[
     list[str] | None, controllers_option("Only the custom resources of these controllers")
 ]
 
 
+@of_cluster
 def install_command(
     *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
     image: Image = None,
     controllers: WhichControllers = None,
-    plain: Plain = False,
     breaking: Breaking = False,
     dry_run: DryRun = False,
-    output: Output = "text",
 ) -> None:
     """Install the custom resources by server-side apply, and wait until they are served.
 
@@ -103,12 +91,6 @@ def install_command(
     with what it is and the first of these objects; --breaking applies it. A new CEL rule counts as
     one that they break, since only the API server can try it. Exit code 1 means that one is
     refused.
-
-    With -o json, `definitions` has for each one its `name`, the `action` (created, configured,
-    unchanged, conflicted or refused), its size in `bytes`, as `conflicts` each `path` that another
-    `manager` holds, and as `losses` `what` the `count` of objects lose, with the first `objects`.
-    `objects` has the `kind`, the `name`, the `action` and the `conflicts` of each other object; the
-    action may be foreign, or forbidden to you, as well. `dryRun` says whether it was only tried.
 
     - `hedgerow install --dry-run | kubectl apply --server-side
       --field-manager=hedgerow-install -f -` does it by hand
@@ -126,10 +108,8 @@ def install_command(
         say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
 
     async def carry_out() -> tuple[Sequence[DefinitionChange], Sequence[ObjectChange]]:
-        async with connected(kubeconfig, context) as cluster:
-            changes = await installed(
-                cluster, resources, plain=plain, dry_run=dry_run, breaking=breaking
-            )
+        async with connected() as cluster:
+            changes = await installed(cluster, resources, dry_run=dry_run, breaking=breaking)
             known, name = registry().resources, program_name()
             roles = await grant(cluster, resources, known, dry_run=dry_run, program=name)
             applied = {role.name for role in roles}
@@ -137,18 +117,17 @@ def install_command(
             return changes, roles + await operate(cluster, rest, dry_run=dry_run, program=name)
 
     changes, objects = anyio.run(carry_out) if resources or operator else ((), ())
-    again = Again(tuple(controllers or ()), kubeconfig, context, image)
-    show(changes, objects, again, plain=plain, dry_run=dry_run, output=output)
+    again = Again(tuple(controllers or ()), image)
+    show(changes, objects, again, dry_run=dry_run)
     actions = {change.action for change in (*changes, *objects)}
     if "refused" in actions:
         raise typer.Exit(Exit.FAILED)
     raise typer.Exit(Exit.CONFLICT if "conflicted" in actions else lacking)
 
 
+@of_cluster
 def uninstall_command(
     *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
     delete_resources: DeleteResources = False,
 ) -> None:
     """Remove the custom resources' definitions, and wait until they are gone.
@@ -172,7 +151,7 @@ def uninstall_command(
     removed = [one for one in reversed(operator) if one["kind"] != "Namespace"]
 
     async def carry_out() -> Sequence[DefinitionChange | ObjectChange]:
-        async with connected(kubeconfig, context) as cluster:
+        async with connected() as cluster:
             gone = await uninstalled(cluster, resources, delete_resources=delete_resources)
             return *gone, *await revoke(cluster, removed, program=program_name())
 
@@ -180,7 +159,7 @@ def uninstall_command(
 
 
 async def installed(
-    cluster: Cluster, resources: Resources, *, plain: bool, dry_run: bool, breaking: bool = False
+    cluster: Cluster, resources: Resources, *, dry_run: bool, breaking: bool = False
 ) -> Sequence[DefinitionChange]:
     """Install, with a spinner; return what changed. Raises InstallError and KubeError."""
     if warning := untested(await cluster.get("/version")):
@@ -188,12 +167,7 @@ async def installed(
     words = "applying the definitions and waiting until they are served"
     with Terminal(stderr=True).status(words):
         return await definitions.install(
-            cluster,
-            resources,
-            plain=plain,
-            dry_run=dry_run,
-            breaking=breaking,
-            program=program_name(),
+            cluster, resources, dry_run=dry_run, breaking=breaking, program=program_name()
         )
 
 
@@ -212,8 +186,6 @@ class Again:
     """What was typed with `install`, and has to be typed with it once more."""
 
     controllers: tuple[str, ...] = ()
-    kubeconfig: str | None = None
-    context: str | None = None
     image: str | None = None
 
     def command(self, *options: str) -> str:
@@ -222,23 +194,20 @@ class Again:
         chosen += ["--image", self.image] if self.image else []
         return command_line(typed(), "install", *options, *chosen, *self._cluster())
 
-    def taking_over(self, *, plain: bool) -> str:
+    def taking_over(self) -> str:
         """Return the command that takes over what other field managers hold."""
-        printed = self.command("--dry-run", *_plain(plain))
+        printed = self.command("--dry-run")
         manager = f"--field-manager={field_manager(program_name())}"
         forced = ("--server-side", "--force-conflicts", manager, *self._cluster(), "-f", "-")
         return f"{printed} | {command_line('kubectl', 'apply', *forced)}"
 
     def _cluster(self) -> Iterator[str]:
-        for option, value in (("--kubeconfig", self.kubeconfig), ("--context", self.context)):
-            yield from (option, value) if value else ()
+        cluster = chosen_cluster()
+        options = ("--kubeconfig", cluster.kubeconfig), ("--context", cluster.context)
+        return (word for option, value in options if value for word in (option, value))
 
 
 _ALONE = Again()
-
-
-def _plain(plain: bool) -> tuple[str, ...]:
-    return ("--plain",) if plain else ()
 
 
 def show(
@@ -246,58 +215,26 @@ def show(
     objects: Sequence[ObjectChange] = (),
     again: Again = _ALONE,
     *,
-    plain: bool,
     dry_run: bool,
-    output: str = "text",
 ) -> None:
     """Print what an installation changed, or would change."""
-    if output == "json":
-        echo_data(as_data(changes, objects, dry_run=dry_run))
-        return
     if dry_run:
         # Whoever applies what is printed applies nothing by which objects would lose something.
         printed = (change.definition for change in changes if change.action != "refused")
         echo_lines(to_yaml(*printed, *(one.body for one in objects if one.body)), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
-        _say(shown, *told(change, again, plain=plain, dry_run=dry_run))
+        _say(shown, *told(change, again, dry_run=dry_run))
     for one in objects:
-        _say(shown, *told_of_object(one, again, plain=plain, dry_run=dry_run))
-
-
-def as_data(
-    changes: Iterable[DefinitionChange], objects: Iterable[ObjectChange] = (), *, dry_run: bool
-) -> dict[str, Any]:
-    """Return what happened to each definition and object, for programs."""
-    others = [
-        {"kind": one.kind, "name": one.name, "action": one.action, "conflicts": _conflicts(one)}
-        for one in objects
-    ]
-    listed = [_listed(change) for change in changes]
-    return {"dryRun": dry_run, "definitions": listed, "objects": others}
-
-
-def _conflicts(change: DefinitionChange | ObjectChange) -> list[dict[str, str]]:
-    return [{"path": held.path, "manager": held.manager} for held in change.conflicts]
-
-
-def _listed(change: DefinitionChange) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        "action": change.action,
-        "bytes": definitions.size(change.definition),
-        "conflicts": _conflicts(change),
-        "losses": [asdict(loss) for loss in change.losses],
-    }
+        _say(shown, *told_of_object(one, again, dry_run=dry_run))
 
 
 def told(
-    change: DefinitionChange, again: Again = _ALONE, *, plain: bool, dry_run: bool = False
+    change: DefinitionChange, again: Again = _ALONE, *, dry_run: bool = False
 ) -> Iterable[str]:
     """Yield the lines of a change: what happened, conflicts and losses, and what to do of them."""
-    kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"
-    yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"
+    yield f"{change}{' (dry run)' if dry_run else ''}: {size}"
     for held in change.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
     for loss in change.losses:
@@ -306,21 +243,21 @@ def told(
     if change.action == "refused":
         yield (
             "  objects would lose something, so it is left as it is; to apply it all the same:"
-            f" `{again.command(*_plain(plain), '--breaking')}`"
+            f" `{again.command('--breaking')}`"
         )
     if change.conflicts:
-        yield f"  to take it over: `{again.taking_over(plain=plain)}`"
+        yield f"  to take it over: `{again.taking_over()}`"
 
 
 def told_of_object(
-    one: ObjectChange, again: Again = _ALONE, *, plain: bool = False, dry_run: bool = False
+    one: ObjectChange, again: Again = _ALONE, *, dry_run: bool = False
 ) -> Iterable[str]:
     """Yield the lines of an object: what happened to it, and why nothing did."""
     yield f"{one}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(one.action, '')}"
     for held in one.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
     if one.conflicts:
-        yield f"  to take it over: `{again.taking_over(plain=plain)}`"
+        yield f"  to take it over: `{again.taking_over()}`"
 
 
 _NOT_APPLIED = {

@@ -119,7 +119,6 @@ async def install(
     cluster: Cluster,
     resources: Sequence[type[CustomResource]],
     *,
-    plain: bool = False,
     dry_run: bool = False,
     breaking: bool = False,
     program: str = PROGRAM,
@@ -127,14 +126,13 @@ async def install(
 ) -> list[DefinitionChange]:
     """Apply the definitions of the resources and wait until the server serves them.
 
-    With `plain` they have no descriptions of Kubernetes's own types; otherwise these come from the
-    cluster itself. A definition with a conflict stays as it is, and, unless it may be `breaking`,
-    one by which objects that are there would lose fields or become invalid; the others are still
-    applied. With `dry_run` the server only validates. Returns what changed. Raises InstallError if
-    a definition is being deleted or is not served in time, or if it is unknown what objects would
-    lose, and KubeError for other refusals.
+    A definition with a conflict stays as it is, and, unless it may be `breaking`, one by which
+    objects that are there would lose fields or become invalid; the others are still applied. With
+    `dry_run` the server only validates. Returns what changed. Raises InstallError if a definition
+    is being deleted or is not served in time, or if it is unknown what objects would lose, and
+    KubeError for other refusals.
     """
-    definitions = await render_for(cluster, plain=plain, resources=resources, program=program)
+    definitions = await render_for(cluster, resources, program)
     manager = field_manager(program)
     changes = [
         await _apply(cluster, crd, manager, dry_run=dry_run, breaking=breaking)
@@ -148,28 +146,21 @@ async def install(
 
 
 async def render_for(
-    cluster: Cluster,
-    *,
-    plain: bool,
-    resources: Iterable[type[CustomResource]],
-    program: str = PROGRAM,
+    cluster: Cluster, resources: Sequence[type[CustomResource]], program: str = PROGRAM
 ) -> list[Object]:
-    """Return the definitions that `install` applies.
+    """Return the definitions that `install` applies; raises KubeError.
 
-    Raises InstallError if the cluster's own types cannot be read or understood, and KubeError.
+    The descriptions of Kubernetes's own types are the cluster's. They are left out if its OpenAPI
+    cannot be read or understood.
     """
     try:
-        if plain:
-            document = await anyio.to_thread.run_sync(packaged_document)
-        else:
-            document = await cluster.get(DOCUMENT_PATH)
+        document = await cluster.get(DOCUMENT_PATH)
         return [
-            render(resource, document, describe=not plain, program=program)
-            for resource in resources
+            render(resource, document, describe=True, program=program) for resource in resources
         ]
-    except (Missing, Forbidden, SchemaError) as error:
-        problem = f"the cluster's OpenAPI cannot be used: {error}"
-        raise InstallError(problem, "install with --plain") from error
+    except (Missing, Forbidden, SchemaError):
+        document = await anyio.to_thread.run_sync(packaged_document)
+        return [render(one, document, describe=False, program=program) for one in resources]
 
 
 async def uninstall(

@@ -1,1 +1,1 @@
-"""Members: which objects are in a tree, and how each is getting on; pure."""
+"""Members: which objects are in a tree, and what is told of each; pure."""

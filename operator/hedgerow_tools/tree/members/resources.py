@@ -21,7 +21,7 @@ from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_tools.tree.members.readiness import Readiness, is_unseen, readiness, reported
+from hedgerow_tools.objects.readiness import Readiness, is_unseen, readiness, reported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import instant
-from hedgerow_tools.tree.members.readiness import Readiness
+from hedgerow_tools.objects.readiness import Readiness
 from hedgerow_tools.tree.members.resources import (
     DEEPEST,
     ObjectIndex,

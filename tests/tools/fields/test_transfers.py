@@ -5,7 +5,7 @@ import pytest
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.fields.sets import ABSENT, Values
-from hedgerow_tools.moving.transfers import (
+from hedgerow_tools.fields.transfers import (
     Change,
     MoveRefused,
     are_meant,

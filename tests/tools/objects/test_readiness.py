@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hedgerow_tools.tree.members.readiness import Readiness, readiness
+from hedgerow_tools.objects.readiness import Readiness, readiness
 
 Object = dict[str, Any]
 
