@@ -191,7 +191,7 @@ def _check_types(controller: object) -> None:
 
 
 def _check_classes(controller: Controller[Any]) -> None:
-    """Raise RegistrationError for a class that does not say right of which kind it is."""
+    """Raise RegistrationError for a class whose `api` does not name a kind, or names it wrong."""
     for kind in (controller.resource, *controller.observed_kinds):
         name = f"the controller {controller.name}: the class {kind.__qualname__}"
         if not isinstance(getattr(kind, "api", None), ApiResource):

@@ -43,7 +43,7 @@ def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
 
 
 def union(tree: Tree, other: Tree) -> Tree:
-    """Return the union of two whole trees."""
+    """Return the union of two trees that begin at the object; an empty one holds nothing."""
     both = {
         element: _union_below(tree[element], other[element]) for element in tree if element in other
     }

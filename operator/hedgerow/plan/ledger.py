@@ -353,7 +353,7 @@ class Ledger:
         return entry
 
     def carry(self, target: ChildId, content: str) -> None:
-        """Note that our own write changed the content: a refusal holds for the new content too."""
+        """Keep the refusal of a target whose content another write of ours has changed."""
         entry = self.entry(target)
         if entry.state is EntryState.REFUSED and content:
             self.entries[target] = replace(entry, content=content)

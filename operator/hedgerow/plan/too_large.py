@@ -87,8 +87,9 @@ def _values(obj: Object) -> int:
 def stub_of(obj: Object, excess: Excess, manager: str, concerns: Iterable[Key] = ()) -> Object:
     """Return the stub of an object: its identity, its owner, and our status.
 
-    `manager` is our field manager, without whose status a start might be made twice. `concerns` are
-    the keys of the resources that the object concerns, which nothing that is kept may tell.
+    `manager` is our field manager: without our status a CronJob's start might be made twice.
+    `concerns` are the keys of the resources that the object concerns; the stub lists them, since the
+    fields from which they follow are left out.
     """
     meta = metadata(obj)
     kept: Object = {name: meta[name] for name in _KEPT if name in meta}
@@ -128,7 +129,7 @@ def excess_of(obj: Mapping[str, Any]) -> Excess | None:
 
 
 def concerned_by(stub: Mapping[str, Any]) -> tuple[Key, ...]:
-    """Return the keys of the resources that an object concerns of which a stub is cached."""
+    """Return the keys of the resources that a stub's object concerns."""
     return tuple(Key(*key) for key in stub[MARK]["concerns"])
 
 

@@ -86,7 +86,7 @@ def unguarded(body: Object) -> Object:
 
 
 def admitted_digest(want: Object, verdict: Verdict) -> str:
-    """Return a digest of how the server respells a declaration; empty if it does not respell it.
+    """Return a digest of a declaration and of all that differs after its apply; empty if nothing.
 
     `verdict` is the one on the answer to our own apply.
     """
@@ -295,5 +295,5 @@ class Deletion(Struct, frozen=True):
 
     @property
     def intent_digest(self) -> str:
-        """The intended effect: that this uid is deleted, in any version, or an object made anew."""
+        """The uid to delete, in any version; of a child that is made anew, its new declaration."""
         return self.declared or self.ref.uid

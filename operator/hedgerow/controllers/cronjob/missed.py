@@ -97,8 +97,8 @@ def missed_count(
 ) -> MissedCount:
     """Return the backlog of a CronJob; `since` is the last start made, or the creation.
 
-    If a start is made after others were missed, it replaces them. The status then counts these
-    missed starts, and keeps the number until the next start.
+    One start is made in the place of all that were missed. The status then counts the missed ones,
+    and keeps the number until the next start.
     """
     passed, too_many = 0, False
     if record.before and record.last and not record.refused:

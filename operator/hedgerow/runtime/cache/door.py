@@ -103,7 +103,7 @@ class Door:
     """Counts the cached bytes of one process, and decides which objects are cached whole."""
 
     def __init__(self, most: int = UNLIMITED, decoded: int = DECODED_BYTES) -> None:
-        """Let in so many bytes at most, and keep objects of so many `decoded`."""
+        """`most` is the bytes of all cached objects, `decoded` those of the decoded ones."""
         self.most, self._most_decoded = most, decoded
         self.taken = 0
         """The bytes that all cached objects take."""
@@ -118,7 +118,7 @@ class Door:
         self._told_at = most
 
     def has_room(self, size: int) -> bool:
-        """Return whether an object of so many bytes fits in that was left out."""
+        """Return whether there is room for an object of so many bytes, which was left out."""
         return self.taken + size + OVERHEAD <= LOW * self.most
 
     def enter(self, entry: CachedObject, obj: Object, before: CachedObject | None) -> None:

@@ -113,10 +113,10 @@ class Applier:
         return applied.object
 
     async def would_create(self, ref: ObjectRef, body: Object) -> None:
-        """Return if the server would create an object in the place of the one of its name.
+        """Raise KubeError unless the server would create this object if its name were free.
 
         The server validates and admits an object before it looks whether one of its name exists.
-        So a dry run that is refused for that alone was accepted otherwise. Raises KubeError.
+        So a dry run that is refused for that alone was accepted otherwise.
         """
         with withholding(ref.api):
             try:
