@@ -97,9 +97,9 @@ class Copy(Apply):
 
     The Events that say what is wrong with a child of a Namespace are about its source.
 
-    With `anew`, a live one that has a value that cannot be changed is deleted, and created again once
-    it is gone. While the API server would not create the new one, or others hold a part of it, it is
-    left as it is, and reported.
+    With `anew`, a live one that has a value that cannot be changed is deleted, and created again
+    once it is gone. While the API server would not create the new one, or others hold a part of it,
+    it is left as it is, and reported.
     """
 
     source: View | None = None

@@ -88,8 +88,8 @@ def stub_of(obj: Object, excess: Excess, manager: str, concerns: Iterable[Key] =
     """Return the stub of an object: its identity, its owner, and our status.
 
     `manager` is our field manager: without our status a CronJob's start might be made twice.
-    `concerns` are the keys of the resources that the object concerns; the stub lists them, since the
-    fields from which they follow are left out.
+    `concerns` are the keys of the resources that the object concerns; the stub lists them, since
+    the fields from which they follow are left out.
     """
     meta = metadata(obj)
     kept: Object = {name: meta[name] for name in _KEPT if name in meta}
