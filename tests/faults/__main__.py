@@ -9,27 +9,19 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from faults import table
-from faults.catalogue import Case, cases, together
+from faults.catalogue import FAULTS, Case, cases, together
 from faults.doings import Outcome
-from faults.exchange import Target
-from faults.fleet import AUDIT_LOG, Undisturbed, undisturbed
 from faults.inmemory import shares
 from faults.real import World, around, reference
-from faults.run import Reference
-from faults.scenario import Scenario
 from faults.scenarios import SCENARIOS
-from faults.sharded import SCENARIO as SHARDS
-from faults.sharded import sharded
 from hedgerow_testing.api import Api
 from hedgerow_testing.sandbox.cluster import Options
 from hedgerow_testing.sandboxes import running as cluster
@@ -57,11 +49,10 @@ class Verdict:
 
 
 @contextmanager
-def world(directory: Path, *, audit: bool = False) -> Iterator[World]:
-    """Bring up what all runs share; with `audit`, the API server keeps its audit log."""
+def world(directory: Path) -> Iterator[World]:
+    """Bring up what all runs share."""
     directory.mkdir(parents=True, exist_ok=True)
-    options = Options(audit=directory / AUDIT_LOG if audit else None)
-    with cluster(directory / "cluster", options) as sandbox:
+    with cluster(directory / "cluster", Options()) as sandbox:
         api = Api(sandbox.kubeconfig)
         with_custom_resources(api)
         api.close()
@@ -71,15 +62,11 @@ def world(directory: Path, *, audit: bool = False) -> Iterator[World]:
 
 def judge(case: Case, among: Any) -> Verdict:
     """Make a run, and say what it came to."""
-    return _judge(case, partial(case.make, among))
-
-
-def _judge(case: Case, make: Callable[[], Outcome]) -> Verdict:
     began = time.monotonic()
     outcome = Outcome(False, "was not tried")
     for _ in range(TRIES):
         try:
-            outcome = make()
+            outcome = case.make(among)
         except Exception as error:  # noqa: BLE001 - a run that breaks is one that failed
             outcome = Outcome(False, f"{type(error).__name__}: {error}")
         if outcome.came:
@@ -99,18 +86,6 @@ def _judge(case: Case, make: Callable[[], Outcome]) -> Verdict:
 def run(wanted: Sequence[str], lanes: int, directory: Path, limit: int) -> list[Verdict]:
     """Make every run whose name holds all the words, and tell of each as it ends."""
     scenarios = [s for s in SCENARIOS if is_wanted_scenario(s.name, wanted)]
-    divided = _sharded(wanted, directory)
-    found = _on_scenarios(scenarios, wanted, lanes, directory, limit) if scenarios else []
-    return [*found, *divided]
-
-
-def _on_scenarios(
-    scenarios: Sequence[Scenario],
-    wanted: Sequence[str],
-    lanes: int,
-    directory: Path,
-    limit: int,
-) -> list[Verdict]:
     with world(directory) as among:
         began = time.monotonic()
         with ThreadPoolExecutor(len(scenarios)) as pool:
@@ -138,25 +113,6 @@ def in_memory(wanted: Sequence[str], limit: int) -> list[Verdict]:
     for number, case in enumerate([*todo, *drawn], 1):
         found.append(judge(case, shares.MEMORY))
         _tell(f"{number:5d}/{len(todo) + len(drawn)}", case, found[-1])
-    return found
-
-
-def _sharded(wanted: Sequence[str], directory: Path) -> list[Verdict]:
-    """Make the runs in which the division changes, one after the other: seconds count."""
-    if not any(_matches(case, wanted) for case in sharded(Undisturbed())):
-        return []
-    with world(directory / "undisturbed") as among:
-        known = undisturbed(among)
-    numbers, found = count(1), list[Verdict]()
-
-    def alone(case: Case) -> Outcome:
-        with world(directory / f"shards-{next(numbers)}", audit=True) as own:
-            return case.make(own)
-
-    for case in sharded(known):
-        if _matches(case, wanted):
-            found.append(_judge(case, partial(alone, case)))
-            _tell("  shards", case, found[-1])
     return found
 
 
@@ -204,13 +160,9 @@ def _all(todo: Sequence[Case], among: World, lanes: int) -> list[Verdict]:
 
 
 def is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
-    """Return whether runs of a scenario may be wanted: others may be by a word that names them."""
-    names = [*(s.name for s in SCENARIOS), SHARDS]
-    chosen = [word for word in words if any(word in other for other in names)]
-    if chosen:
-        return any(word in name for word in chosen)
-    of_scenarios, of_all = " | ".join(_of_scenarios()), " | ".join(faults())
-    return not any(word in of_all and word not in of_scenarios for word in words)
+    """Return whether runs of a scenario are wanted: others may be by a word that names them."""
+    chosen = [word for word in words if any(word in other.name for other in SCENARIOS)]
+    return not chosen or any(word in name for word in chosen)
 
 
 def _matches(case: Case, words: Sequence[str]) -> bool:
@@ -218,14 +170,8 @@ def _matches(case: Case, words: Sequence[str]) -> bool:
 
 
 def faults() -> list[str]:
-    """Return the name of every fault."""
-    return list(dict.fromkeys((*_of_scenarios(), *(each.fault for each in sharded(Undisturbed())))))
-
-
-def _of_scenarios() -> Iterator[str]:
-    bare = {s.name: Reference(s, (), (), (Target("a write", 1, 0),)) for s in SCENARIOS}
-    struck = (case for each in together(bare) for case in each)
-    return (case.fault for case in (*cases(bare, "real"), *struck))
+    """Return the name of every fault on a real API server."""
+    return list(dict.fromkeys(fault.name for fault in FAULTS if fault.on("real")))
 
 
 def _list() -> None:
@@ -234,7 +180,6 @@ def _list() -> None:
         print(f"fault     {fault}")
     for scenario in SCENARIOS:
         print(f"scenario  {scenario.name}: {', '.join(step.name for step in scenario.steps)}")
-    print(f"scenario  {SHARDS}: twelve namespaces under load are divided otherwise")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -272,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = [asdict(verdict) for verdict in verdicts]
     if given.output:
         given.output.write_text(json.dumps(found, indent=1), "utf-8")
-    print(table.by_scenario(found), table.summary(found), sep="\n\n")
+    print(table.summary(found))
     failed = [verdict for verdict in verdicts if not verdict.passed]
     for verdict in failed:
         print(f"FAILED {verdict.fault} | {verdict.scenario} | {verdict.where}: {verdict.why}")

@@ -106,7 +106,7 @@ class Operator:
     """One replica, through all its lives."""
 
     def __init__(self, world: World, line: Line, namespace: str, *flags: str) -> None:
-        self._world, self.line, self.flags = world, line, flags
+        self._world, self.line = world, line
         self._directory = world.directory / namespace
         self._directory.mkdir(exist_ok=True)
         self.log = self._directory / f"{line.port}.log"

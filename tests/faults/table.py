@@ -1,4 +1,4 @@
-"""Table: what the runs came to, by fault, as docs/explanation/faults.md has it, and by scenario."""
+"""Table: what the runs came to, by fault, as docs/explanation/faults.md has it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,6 @@ def summary(verdicts: Verdicts) -> str:
     )
 
 
-def by_scenario(verdicts: Verdicts) -> str:
-    """Return a Markdown table: for each fault and scenario, passed of the runs, and the slowest."""
-    scenarios = list(_by("scenario", verdicts))
-    lines = [f"| Fault | {' | '.join(scenarios)} |", f"|---|{'--:|' * len(scenarios)}"]
-    for fault, found in _by("fault", verdicts).items():
-        cells = _by("scenario", found)
-        lines.append(f"| {fault} | {' | '.join(_cell(cells.get(s, [])) for s in scenarios)} |")
-    return "\n".join(lines)
-
-
 def _by(key: str, verdicts: Verdicts) -> dict[str, Verdicts]:
     groups: dict[str, Verdicts] = {}
     for verdict in verdicts:
@@ -39,10 +29,6 @@ def _by(key: str, verdicts: Verdicts) -> dict[str, Verdicts]:
 def _row(name: str, found: Verdicts) -> str:
     longest, busiest = _most("longest", found), _most("busiest", found)
     return f"| {name} | {len(found)} | {_passed(found)} | {longest:.1f} s | {busiest} |"
-
-
-def _cell(found: Verdicts) -> str:
-    return f"{_passed(found)}/{len(found)}, {_most('longest', found):.1f} s" if found else ""
 
 
 def _passed(found: Verdicts) -> int:

@@ -35,8 +35,6 @@ def test_the_page_has_the_figures_of_every_fault():
         ([], len(SCENARIOS)),
         (["killed"], len(SCENARIOS)),
         (["cronjob", "crash before"], 2),
-        (["shards", "killed"], 0),
-        (["four shards"], 0),
     ],
     ids=str,
 )

@@ -33,176 +33,135 @@ def asked(method: str = "PATCH", path: str = f"{JOBS}/cron-1795337413", **more: 
     return Exchange(**{**given, **more})
 
 
-def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange, ...] = ()) -> Any:
+def run(*record: Exchange, **more: Any) -> Any:
     """Return what checks look at of a run: a line for each operator, and no Events or logs."""
+    births, other = more.pop("births", []), more.pop("other", ())
     lines = [SimpleNamespace(record=list(each)) for each in (record, other)]
-    operators = [
-        SimpleNamespace(line=line, births=list(births), entries=list[Any]) for line in lines
-    ]
-    return SimpleNamespace(
-        lines=lines,
-        operators=operators,
-        people=SimpleNamespace(every=lambda _kind: []),
-        heard_too=set[str](),
-        made_again=set[str](),
-        reference=None,
-        clocks_right=True,
-        observed=list[str],
-        scenario=SimpleNamespace(told_again=()),
+    operators = [SimpleNamespace(line=line, births=births, entries=list[Any]) for line in lines]
+    usual = {
+        "people": SimpleNamespace(every=lambda _kind: []),
+        "heard_too": set[str](),
+        "made_again": set[str](),
+        "reference": None,
+        "clocks_right": True,
+        "observed": list[str],
+        "scenario": SimpleNamespace(told_again=()),
+    }
+    return SimpleNamespace(lines=lines, operators=operators, **{**usual, **more})
+
+
+def forced(taken_from: str) -> Exchange:
+    notes = {BEFORE: FormerValue(replicas=3, taken_from=taken_from).text()}
+    return asked(
+        path="/apis/apps/v1/namespaces/here/deployments/web",
+        query={"fieldManager": "hedgerow-scaler", "force": "true"},
+        body={"metadata": {"name": "web", "uid": "u", "annotations": notes}},
     )
 
 
-class TestWrites:
-    def test_an_unforced_guarded_apply_is_lawful(self):
-        assert verdict.broken(run(asked())) == []
+def made(uid: str, **more: Any) -> Exchange:
+    """Return the creation of a Job under an owner."""
+    owners = {"ownerReferences": [{"kind": "CronJob", "uid": uid}]}
+    return asked(body={"metadata": {**BODY["metadata"], **owners}}, **more)
 
-    @pytest.mark.parametrize(("former", "lawful"), [("helm", True), ("", False)])
-    def test_a_forced_apply_is_lawful_that_records_from_whom_it_takes(self, former, lawful):
-        notes = {BEFORE: FormerValue(replicas=3, taken_from=former).text()}
-        body = {"metadata": {"name": "web", "uid": "u", "annotations": notes}}
-        query = {"fieldManager": "hedgerow-scaler", "force": "true"}
-        path = "/apis/apps/v1/namespaces/here/deployments/web"
 
-        assert (verdict.broken(run(asked(path=path, query=query, body=body))) == []) is lawful
+def started(start: str) -> Exchange:
+    """Return a creation at 00:00:59 of a Job for a start."""
+    notes = {verdict.SCHEDULED_AT: f"2026-01-01T{start}Z"}
+    meta = {"annotations": notes, "creationTimestamp": "2026-01-01T00:00:59Z"}
+    return asked(answer={"metadata": meta})
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [
+
+def selecting(phase: str, step: int) -> Exchange:
+    labels = {"app.kubernetes.io/managed-by": "app.demo.kakao.com"}
+    spec = {"selector": {**labels, "app.kubernetes.io/phase": phase}}
+    body = {"metadata": {"name": "demo", "uid": "u"}, "spec": spec}
+    return asked(path="/api/v1/namespaces/here/services/demo", body=body, step=step)
+
+
+def known(*writes: Target, busiest: int = 0) -> Any:
+    return SimpleNamespace(busiest=busiest, writes=writes)
+
+
+def telling(times: int, *again: str) -> Any:
+    """Return a run in which one Warning is there so many times."""
+    about = {"name": "demo", "uid": "u"}
+    event = {"type": "Warning", "reason": "Taken", "note": "a", "regarding": about}
+    people = SimpleNamespace(every=lambda _kind: [event] * times)
+    return run(people=people, scenario=SimpleNamespace(told_again=again))
+
+
+def reads(number: int, seconds: float = 1.0) -> list[Exchange]:
+    return [asked("GET", began=10 + each * seconds / number) for each in range(number)]
+
+
+FORCE, TWICE = {"force": "true"}, (made("u"), made("u"))
+GREEN = known(Target("apply services/demo selecting Green", 1, 3))
+MANY = reads(verdict.MOST_PER_SECOND + 1)
+RIGHT = {
+    "an unforced guarded apply": run(asked()),
+    "a forced one that records from whom it takes": run(forced("helm")),
+    "a delete of a uid": run(asked("DELETE", body={"preconditions": {"uid": "u"}})),
+    "a watch that goes on from a version": run(
+        asked("GET", JOBS, query={"watch": "1", "resourceVersion": "7"})
+    ),
+    "a Job twice where a run may make those of the kind again": run(*TWICE, made_again={"CronJob"}),
+    "a Job of a resource made anew": run(made("u"), made("v")),
+    "a Job whose creation was refused before": run(made("u", done=409), made("u")),
+    "a start at its time": run(started("00:00:59")),
+    "one before it, while clocks are wrong": run(started("00:01:00"), clocks_right=False),
+    "a colour selected when it may be": run(selecting("Green", 3), reference=GREEN),
+    "a Warning": telling(1),
+    "one twice, where it is wrong twice": telling(2, "Taken"),
+    "many requests of a start": run(*MANY, births=[9.5]),
+    "many in a minute of which nothing is known": run(*reads(250, 50)),
+}
+WRONG = {
+    **{
+        f"a write of {how}": run(asked(**how))
+        for how in (
             {"method": "PUT"},
             {"method": "POST"},
             {"headers": {"content-type": "application/merge-patch+json"}},
-            {"query": {"fieldManager": "hedgerow-cronjob", "force": "true"}},
+            {"query": {"fieldManager": "hedgerow-cronjob", **FORCE}},
             {"query": {"fieldManager": "kubectl"}},
             {"body": {"metadata": {"name": "a"}}},
             {"method": "DELETE", "body": {"preconditions": {}}},
-        ],
-        ids=str,
-    )
-    def test_anything_else_is_told(self, wrong):
-        assert len(verdict.broken(run(asked(**wrong)))) == 1
-
-    def test_a_delete_of_a_uid_is_lawful(self):
-        gone = asked("DELETE", body={"preconditions": {"uid": "u"}})
-
-        assert verdict.broken(run(gone)) == []
-
-
-class TestReads:
-    @pytest.mark.parametrize(
-        "query",
-        [
+        )
+    },
+    "a forced apply that records nobody": run(forced("")),
+    **{
+        f"a list from a cache: {query}": run(asked("GET", JOBS, query=query))
+        for query in (
             {"resourceVersion": "0"},
             {"watch": "1", "sendInitialEvents": "true", "resourceVersion": "0"},
-        ],
-    )
-    def test_a_list_from_a_cache_is_told(self, query):
-        assert len(verdict.broken(run(asked("GET", JOBS, query=query)))) == 1
-
-    def test_a_watch_goes_on_from_a_version(self):
-        watch = asked("GET", JOBS, query={"watch": "1", "resourceVersion": "7"})
-
-        assert verdict.broken(run(watch)) == []
-
-
-class TestStarts:
-    def owned(self, uid: str) -> Any:
-        return {
-            "metadata": {**BODY["metadata"], "ownerReferences": [{"kind": "CronJob", "uid": uid}]}
-        }
-
-    def test_a_job_that_is_made_twice_is_told(self):
-        twice = [asked(body=self.owned("u")), asked(body=self.owned("u"))]
-
-        assert len(verdict.broken(run(*twice))) == 1
-
-    def test_it_is_not_where_a_run_may_make_those_of_a_kind_again(self):
-        twice = run(*[asked(body=self.owned("u")), asked(body=self.owned("u"))])
-
-        twice.made_again = frozenset({"CronJob"})
-        assert verdict.broken(twice) == []
-        twice.made_again = frozenset({"BlueGreen"})
-        assert len(verdict.broken(twice)) == 1
-
-    def test_a_job_of_a_resource_made_anew_is_another(self):
-        assert verdict.broken(run(asked(body=self.owned("u")), asked(body=self.owned("v")))) == []
-
-    @pytest.mark.parametrize(("start", "told"), [("00:01:00", 1), ("00:00:59", 0)])
-    def test_a_start_before_its_time_is_told_unless_clocks_are_wrong(self, start, told):
-        given = {verdict.SCHEDULED_AT: f"2026-01-01T{start}Z"}
-        made = {"annotations": given, "creationTimestamp": "2026-01-01T00:00:59Z"}
-        early = run(asked(answer={"metadata": made}))
-
-        assert len(verdict.broken(early)) == told
-        early.clocks_right = False
-        assert verdict.broken(early) == []
-
-    def test_what_was_refused_was_not_made(self):
-        again = [asked(body=self.owned("u"), done=409), asked(body=self.owned("u"))]
-
-        assert verdict.broken(run(*again)) == []
-
-
-class TestRouting:
-    def selecting(self, phase: str, step: int) -> Exchange:
-        labels = {"app.kubernetes.io/managed-by": "app.demo.kakao.com"}
-        spec = {"selector": {**labels, "app.kubernetes.io/phase": phase}}
-        body = {"metadata": {"name": "demo", "uid": "u"}, "spec": spec}
-        return asked(path="/api/v1/namespaces/here/services/demo", body=body, step=step)
-
-    @pytest.mark.parametrize(("phase", "step", "told"), [("Green", 2, 1), ("Green", 3, 0)])
-    def test_a_colour_that_is_selected_too_early_is_told(self, phase, step, told):
-        early = run(self.selecting(phase, step))
-        early.reference = SimpleNamespace(
-            busiest=0, writes=(Target("apply services/demo selecting Green", 1, 3),)
         )
-
-        assert len(verdict.broken(early)) == told
-
-    def test_one_that_is_never_selected_without_trouble_is_told(self):
-        other = run(self.selecting("Blue", 5))
-        other.reference = SimpleNamespace(busiest=0, writes=(Target("apply services/demo", 1, 3),))
-
-        assert len(verdict.broken(other)) == 1
-
-
-class TestEvents:
-    @pytest.mark.parametrize(
-        ("again", "times", "told"),
-        [((), 1, 0), ((), 2, 1), (("Taken",), 2, 0), (("Taken",), 3, 1), (("Other",), 2, 1)],
-    )
-    def test_one_is_there_once_or_twice_where_it_is_wrong_twice(self, again, times, told):
-        event = {
-            "type": "Warning",
-            "reason": "Taken",
-            "note": "a",
-            "regarding": {"name": "demo", "uid": "u"},
-        }
-        telling = run()
-        telling.people.every = lambda _kind: [event] * times
-        telling.scenario.told_again = again
-
-        assert len(verdict.broken(telling)) == told
+    },
+    "a Job twice": run(*TWICE),
+    "one twice, where those of another kind may be made again": run(
+        *TWICE, made_again={"BlueGreen"}
+    ),
+    "a start before its time": run(started("00:01:00")),
+    "a colour selected too early": run(selecting("Green", 2), reference=GREEN),
+    "one that is never selected without trouble": run(
+        selecting("Blue", 5), reference=known(Target("apply services/demo", 1, 3))
+    ),
+    "a Warning twice": telling(2),
+    "one three times, where it is wrong twice": telling(3, "Taken"),
+    "one twice, where another one is wrong twice": telling(2, "Other"),
+    "too many requests in a second": run(*MANY),
+    "many more in a minute than without trouble": run(*reads(250, 50), reference=known(busiest=20)),
+}
 
 
-class TestSpinning:
-    def reads(self, number: int) -> list[Exchange]:
-        return [asked("GET", began=10 + each / number) for each in range(number)]
+@pytest.mark.parametrize("seen", RIGHT.values(), ids=RIGHT)
+def test_what_may_be_is_not_told(seen: Any) -> None:
+    assert verdict.broken(seen) == []
 
-    def test_too_many_requests_in_a_second_are_told(self):
-        assert len(verdict.broken(run(*self.reads(verdict.MOST_PER_SECOND + 1)))) == 1
 
-    def test_so_are_many_more_in_a_minute_than_without_trouble(self):
-        reads = [asked("GET", began=10 + each / 5) for each in range(250)]
-        spun = run(*reads)
-
-        assert verdict.broken(spun) == []
-        spun.reference = SimpleNamespace(busiest=20, writes=())
-        assert len(verdict.broken(spun)) == 1
-
-    def test_those_of_a_start_do_not_count(self):
-        asked_then = self.reads(verdict.MOST_PER_SECOND + 1)
-
-        assert verdict.broken(run(*asked_then, births=(9.5,))) == []
+@pytest.mark.parametrize("seen", WRONG.values(), ids=WRONG)
+def test_what_may_not_be_is_told_in_one_line(seen: Any) -> None:
+    assert len(verdict.broken(seen)) == 1
 
 
 class TestLeaders:
@@ -212,16 +171,14 @@ class TestLeaders:
         body = {"metadata": {"name": "hedgerow"}, "spec": {"holderIdentity": client}}
         return asked(path=self.LEASE, body=body, client=client, began=at, done=200)
 
-    def test_a_write_after_another_got_the_lease_is_told(self):
-        one = (self.lease(1, "1"), asked(began=2), asked(began=4))
+    @pytest.mark.parametrize(("after", "told"), [({"began": 4}, 1), ({}, 0)])
+    def test_a_write_after_another_got_the_lease_is_told_and_that_of_who_has_it_is_not(
+        self, after, told
+    ):
+        one = (self.lease(1, "1"), asked(began=2), *([asked(**after)] if after else []))
+        other = (self.lease(3, "2"), asked(began=5, client="2"))
 
-        assert len(verdict.both_at_work(run(*one, other=(self.lease(3, "2"),)))) == 1
-
-    def test_who_has_it_may_write(self):
-        one = (self.lease(1, "1"), asked(began=2))
-        other = (self.lease(3, "2"), asked(began=4, client="2"))
-
-        assert verdict.both_at_work(run(*one, other=other)) == []
+        assert len(verdict.both_at_work(run(*one, other=other))) == told
 
 
 class TestTelling:
@@ -259,14 +216,4 @@ class TestTelling:
             "| cut | 2 | 1 | 9.5 s | 7 |",
             "| lost | 1 | 1 | 2.0 s | 7 |",
             "| **all** | 3 | 2 | 9.5 s | 7 |",
-        ]
-
-    def test_the_other_table_has_a_column_for_each_scenario(self):
-        lines = table.by_scenario(self.VERDICTS).splitlines()
-
-        assert lines == [
-            "| Fault | one | two |",
-            "|---|--:|--:|",
-            "| cut | 1/1, 2.0 s | 0/1, 9.5 s |",
-            "| lost |  | 1/1, 2.0 s |",
         ]
