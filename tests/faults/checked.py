@@ -17,6 +17,7 @@ from faults.scenario import (
     apply,
     at,
     both,
+    contested,
     count,
     finish,
     give_back,
@@ -227,8 +228,7 @@ def bluegreen_baked() -> Iterator[Step]:
 
 def _contested() -> Iterator[Step]:
     theirs = {"spec": {"ports": [{"port": 80, "protocol": "TCP", "targetPort": 7070}]}}
-    contested = observed(DEMO, Contested="True/FieldConflict")
-    yield Step("contested", take(ROUTE, theirs), contested)
+    yield contested(DEMO, take(ROUTE, theirs))
     yield Step("given back", give_back(ROUTE), observed(DEMO, Contested="", Ready="True/Serving"))
 
 

@@ -236,6 +236,11 @@ def value_at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
+def contested(identity: Object, act: Callable[[People], object]) -> Step:
+    """Return the step in which somebody takes a field, and the status of a resource says so."""
+    return Step("contested", act, observed(identity, Contested="True/FieldConflict"))
+
+
 def gone(scenario_children: tuple[Object, ...], identity: Object) -> Callable[[People], object]:
     """Look for nothing: neither the resource nor a child of it."""
 

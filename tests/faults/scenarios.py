@@ -16,6 +16,7 @@ from faults.scenario import (
     apply,
     at,
     both,
+    contested,
     count,
     finish,
     give_back,
@@ -47,6 +48,12 @@ def _take_image(identity: Object, container: str, image: str) -> Callable[[Peopl
     return take(identity, {"spec": {"template": {"spec": {"containers": containers}}}})
 
 
+def _agreed(identity: Object, deployment: Object, container: str, image: str) -> Step:
+    """Return the step in which who has taken an image sets the one that is declared."""
+    settled = both(observed(identity, Contested=""), at(deployment, *_IMAGE, is_=image))
+    return Step("agreed upon", _take_image(deployment, container, image), settled)
+
+
 def _behind(people: People) -> bool:
     """Return whether the status tells that the Deployment has a form not seen yet."""
     conditions = (people.get(DEMO) or {})["status"]["conditions"]
@@ -61,11 +68,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
         both(observed(DEMO, Ready="False/Unavailable"), at(ROUTE, *_PHASE, is_="Blue")),
     )
     yield rolling_out("rolled out", observed(DEMO, Ready="True/Serving"), BLUE, GREEN)
-    yield Step(
-        "contested",
-        _take_image(GREEN, "green", "example/theirs:1"),
-        observed(DEMO, Contested="True/FieldConflict"),
-    )
+    yield contested(DEMO, _take_image(GREEN, "green", "example/theirs:1"))
     spec = {**spec, "routeTo": "Green"}
     yield Step(
         "flipped",
@@ -79,11 +82,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
         apply(DEMO, **{**spec, "greenSpec": changed}),
         both(observed(DEMO, Contested="True/FieldConflict"), at(GREEN, *env, is_="green")),
     )
-    yield Step(
-        "agreed upon",
-        _take_image(GREEN, "green", "example/echo:2"),
-        both(observed(DEMO, Contested=""), at(GREEN, *_IMAGE, is_="example/echo:2")),
-    )
+    yield _agreed(DEMO, GREEN, "green", "example/echo:2")
     yield rolling_out("rolled out again", observed(DEMO, Ready="True/Serving"), BLUE, GREEN)
 
 
@@ -110,10 +109,9 @@ def _bluegreen_changed() -> Iterator[Step]:
         both(observed(DEMO, Ready="True/Serving"), at(DEMO, "status", "routeTo", is_="Green")),
         GREEN,
     )
-    yield Step(
-        "contested",
+    yield contested(
+        DEMO,
         take(ROUTE, {"spec": {"ports": [{"port": 80, "protocol": "TCP", "targetPort": 7070}]}}),
-        observed(DEMO, Contested="True/FieldConflict"),
     )
     every_field = {
         "routeTo": "Green",
@@ -159,7 +157,7 @@ def _memcached_scaled() -> Iterator[Step]:
         lambda people: people.edit(CACHE, {"spec": {"size": 3}}, "kubectl"),
         both(observed(CACHE), at(SERVERS, *replicas, is_=3)),
     )
-    yield Step("contested", scale(SERVERS, 5), observed(CACHE, Contested="True/FieldConflict"))
+    yield contested(CACHE, scale(SERVERS, 5))
     yielded = {"metadata": {"annotations": {"hedgerow.dev/yield": "Deployment/*: spec.replicas"}}}
     yield Step(
         "left to whoever scales it",
@@ -181,11 +179,7 @@ def _memcached_changed() -> Iterator[Step]:
         both(observed(CACHE, Ready="False/Unavailable"), lambda people: people.get(BUDGET)),
     )
     yield rolling_out("rolled out", observed(CACHE, Ready="True/Serving"), SERVERS)
-    yield Step(
-        "contested",
-        _take_image(SERVERS, "memcached", "memcached:theirs"),
-        observed(CACHE, Contested="True/FieldConflict"),
-    )
+    yield contested(CACHE, _take_image(SERVERS, "memcached", "memcached:theirs"))
     yield Step(
         "changed in every field",
         apply(CACHE, size=4, image="memcached:1.6.40", memory=128, maxConnections=2048),
@@ -200,11 +194,7 @@ def _memcached_changed() -> Iterator[Step]:
         lambda people: people.delete(ENTRY),
         both(observed(CACHE), lambda people: people.get(ENTRY)),
     )
-    yield Step(
-        "agreed upon",
-        _take_image(SERVERS, "memcached", "memcached:1.6.40"),
-        both(observed(CACHE, Contested=""), at(SERVERS, *_IMAGE, is_="memcached:1.6.40")),
-    )
+    yield _agreed(CACHE, SERVERS, "memcached", "memcached:1.6.40")
     yield removal(CACHE, "memcached")
 
 
@@ -227,11 +217,7 @@ def _guestbook_moved() -> Iterator[Step]:
         both(observed(BOOK, Ready="False/Unavailable"), lambda people: _mounted(people) == "pages"),
     )
     yield rolling_out("rolled out", observed(BOOK, Ready="True/Serving"), SHOWING)
-    yield Step(
-        "contested",
-        _take_image(SHOWING, "guestbook", "busybox:theirs"),
-        observed(BOOK, Contested="True/FieldConflict"),
-    )
+    yield contested(BOOK, _take_image(SHOWING, "guestbook", "busybox:theirs"))
     yield Step(
         "changed in every field",
         apply(BOOK, size=3, configMapName="others", alias="Phone"),
@@ -251,11 +237,7 @@ def _guestbook_moved() -> Iterator[Step]:
         lambda people: people.delete(OTHERS),
         both(observed(BOOK), lambda people: people.get(OTHERS)),
     )
-    yield Step(
-        "agreed upon",
-        _take_image(SHOWING, "guestbook", "busybox:1.37"),
-        both(observed(BOOK, Contested=""), at(SHOWING, *_IMAGE, is_="busybox:1.37")),
-    )
+    yield _agreed(BOOK, SHOWING, "guestbook", "busybox:1.37")
     yield removal(BOOK, "guestbook")
 
 
@@ -316,11 +298,7 @@ def _cronjob_forbidding() -> Iterator[Step]:
     yield Step("created", apply(CRON, **spec), started, moving=True)
     rests = both(observed(CRON, Ready="True/Scheduled"), _told)
     yield Step("once a year", _edit(schedule=YEARLY), both(rests, count(running, 1)))
-    yield Step(
-        "contested",
-        take(CRON, {"status": {"activeCount": 7}}, subresource="status"),
-        observed(CRON, Contested="True/FieldConflict"),
-    )
+    yield contested(CRON, take(CRON, {"status": {"activeCount": 7}}, subresource="status"))
     success = ("status", "lastSuccessfulTime")
     yield Step(
         "succeeded",
@@ -359,11 +337,7 @@ def _cronjob_replacing() -> Iterator[Step]:
         _edit(suspend=True),
         both(observed(CRON, Ready="True/Suspended"), _told, count(running, 1)),
     )
-    yield Step(
-        "contested",
-        take(CRON, {"status": {"activeCount": 7}}, subresource="status"),
-        observed(CRON, Contested="True/FieldConflict"),
-    )
+    yield contested(CRON, take(CRON, {"status": {"activeCount": 7}}, subresource="status"))
     every_field = {
         "schedule": YEARLY,
         "timeZone": "Asia/Tokyo",
