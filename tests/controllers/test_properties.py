@@ -56,64 +56,31 @@ class TestCompose:
         assert [[v.raw for v in views] for views in before[1:]] == raws
         assert before[0] == resource
 
+    # To draw a world takes longer than to look at what is composed of it.
     @given(data=st.data())
-    def test_no_child_is_named_twice_and_every_kind_is_owned(self, subject, data):
-        desired = subject.compose(*observe(data, subject))
+    def test_children_are_as_declared_and_of_names_that_the_server_takes(self, subject, data):
+        resource, observed = observe(data, subject)
+        desired = subject.compose(resource, observed)
         named = [(child.kind, child.name) for child in desired.children]
 
         assert len(set(named)) == len(named)
         assert {kind for kind, _ in named} <= set(subject.controller.owns)
-
-    @given(data=st.data())
-    def test_every_child_is_called_as_the_controller_declares(self, subject, data):
-        resource, observed = observe(data, subject)
-        desired = subject.compose(resource, observed)
-
-        for child in desired.children:
-            if isinstance(child, Apply | Create):
-                patterns = subject.controller.names_of(child.kind)
-                names = [pattern.format(resource.metadata.name) for pattern in patterns]
-                assert any(fnmatchcase(child.name, name) for name in names)
-
-    @given(data=st.data())
-    def test_every_name_is_one_that_the_server_takes(self, subject, data):
-        desired = subject.compose(*observe(data, subject))
-
         for child in desired.children:
             assert SUBDOMAIN.fullmatch(child.name)
             assert len(child.name) <= 253
             if child.kind.api.kind == "Service":
                 assert LABEL_1035.fullmatch(child.name)
                 assert len(child.name) <= 63
-
-    @given(data=st.data())
-    def test_what_is_declared_is_json_below_the_identity(self, subject, data):
-        desired = subject.compose(*observe(data, subject))
-
-        for child in desired.children:
             if isinstance(child, Apply | Create):
+                patterns = subject.controller.names_of(child.kind)
+                names = [pattern.format(resource.metadata.name) for pattern in patterns]
+                assert any(fnmatchcase(child.name, name) for name in names)
                 assert json.loads(json.dumps(child.fields)) == child.fields
                 assert not {"apiVersion", "kind", "status"} & child.fields.keys()
-
-    @given(data=st.data())
-    def test_it_always_says_whether_it_is_ready_each_condition_once(self, subject, data):
-        status = subject.compose(*observe(data, subject)).status
-
-        types = [condition.type for condition in status.conditions]
+        # It always says whether it is ready, and each condition once.
+        types = [condition.type for condition in desired.status.conditions]
         assert "Ready" in types
         assert len(set(types)) == len(types)
-
-
-# To draw a world takes longer than to look at what is composed of it. This stands not above the
-# tests, whose source the examples are drawn by: they are the first of the same.
-for _look in (
-    TestCompose.test_no_child_is_named_twice_and_every_kind_is_owned,
-    TestCompose.test_every_child_is_called_as_the_controller_declares,
-    TestCompose.test_every_name_is_one_that_the_server_takes,
-    TestCompose.test_what_is_declared_is_json_below_the_identity,
-    TestCompose.test_it_always_says_whether_it_is_ready_each_condition_once,
-):
-    settings(max_examples=max(25, settings().max_examples // 2))(_look)
 
 
 class Converger:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.stories import (
@@ -425,7 +425,6 @@ WEIGHTED = (*JUDGED, *("pass",) * 8, *("checks pass",) * 3)
 class TestInterleavings:
     """Whatever happens in whatever order, and wherever a pass is cut off."""
 
-    @settings(max_examples=150)
     @given(data=st.data())
     def test_nothing_unchecked_is_routed_and_one_colour_is_in_the_end(self, data):
         world = Judged(**data.draw(st.sampled_from([CHECKED, CHECKED | OVERLAP, ALL])))

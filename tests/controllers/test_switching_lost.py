@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.stories import (
@@ -176,7 +176,6 @@ WEIGHTED = (*LOSING, *("pass",) * 8, *("choose", "down", "take"))
 class TestInterleavings:
     """Whatever is lost in whatever order, and wherever a pass is cut off."""
 
-    @settings(max_examples=150)
     @given(data=st.data())
     def test_no_colour_without_a_pod_gets_the_traffic(self, data):
         world = Traffic(**data.draw(st.sampled_from(list(PATIENT.values()))))

@@ -62,7 +62,7 @@ def changed(live: Object, answer: Object) -> bool:
 @pytest.mark.parametrize("kind", SUBJECTS)
 class TestVerdict:
     @given(data=st.data())
-    def test_it_foretells_what_an_unforced_apply_meets(
+    def test_it_foretells_what_an_unforced_apply_meets_with_and_without_what_is_contested(
         self, kind: str, data: st.DataObject
     ) -> None:
         played = Played(kind, data)
@@ -78,13 +78,6 @@ class TestVerdict:
             custom = kind in {"BlueGreen", "Memcached"}
             unsure = {leaf.path for leaf in verdict.contested if custom and leaf.live in ({}, [])}
             assert paths - unsure <= set(answer.conflicts) <= paths
-
-    @given(data=st.data())
-    def test_without_what_is_contested_an_apply_meets_no_conflict(
-        self, kind: str, data: st.DataObject
-    ) -> None:
-        played = Played(kind, data)
-        verdict = judge(played.want, played.live(), OURS)
         if verdict.contested and verdict.tracked:
             event("contested")
             rest = leave_out(played.want, verdict.contested)

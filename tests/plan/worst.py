@@ -19,7 +19,7 @@ from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership, unions
 from hedgerow.objects import ChildId, Installation, ObjectRef
 from hedgerow.plan import status, too_large, writes
-from hedgerow.plan.children import ChildPlanner, Plan, plan_resource
+from hedgerow.plan.children import Plan, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.base import Status
@@ -330,12 +330,12 @@ SITUATIONS: Mapping[str, Callable[[int], Case]] = {
 
 
 def admitted(name: str) -> Case:
-    """Return a situation with the most items with which the caches still let its objects in.
+    """Return a situation with about the most items with which the caches let its objects in.
 
     The resource has no managed fields but those of its status: whoever may edit it may reset them.
     """
     made, least, most = SITUATIONS[name], 1, 2 * too_large.MOST_VALUES
-    while least < most:
+    while most - least > least // 32:
         middle = (least + most + 1) // 2
         case = made(middle)
         if not any(too_large.excess(obj, encode(obj)) for obj in (case.live, case.resource)):
@@ -354,9 +354,6 @@ ENTRIES: Mapping[str, Callable[[Case], object]] = {
     "plan": lambda c: in_one_turn(
         plan_resource(c.plan_input, Desired(children=(c.child,)), [Deployment])
     ),
-    "plan a child": lambda c: ChildPlanner(c.plan_input, c.child).decide(),
-    "declare": lambda c: writes.declare(c.child, c.owner, "bluegreen"),
-    "judge": lambda c: ownership.judge(c.want, c.live, MANAGER),
     "judge after admission": lambda c: writes.judge_admitted(c.want, c.live, MANAGER, "x"),
     "rewritten": lambda c: writes.rewritten(c.want, c.verdict),
     "settles": lambda c: writes.settles(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
@@ -42,7 +42,8 @@ def packing_store(*, decoded: int = 1, stay: bool = False) -> tuple[Store, Door]
 
 
 class TestPacking:
-    @given(st.lists(OBJECTS, min_size=1, max_size=6))
+    @settings(max_examples=settings().max_examples // 2)
+    @given(st.lists(OBJECTS, min_size=1, max_size=3))
     def test_what_was_packed_comes_out_as_it_was(self, objects):
         packing = Packing()
         packed = [packing.pack(obj) for obj in objects]

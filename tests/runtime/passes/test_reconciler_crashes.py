@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from faults.checked import BLUE, ROUTE
 from faults.scenario import Step
 from hedgerow.kube import errors
 from hedgerow_testing.memory.cluster import Sent
-from hedgerow_testing.virtual import run
 from runtime.bluegreens import (
     CREATED,
     crash_at,
@@ -29,7 +25,7 @@ from runtime.bluegreens import (
 )
 from runtime.scenes import CREATION, RESPELLED, everything, flipped_during, settled
 from runtime.stepwise import play, settle
-from runtime.world import Crash, World, crash, pods
+from runtime.world import World, pods
 
 Object = dict[str, Any]
 
@@ -157,23 +153,6 @@ class TestCrashes:
             assert len(world.events()) == len(calm.events())
             # Those that were sent at the same time may have to be sent again.
             assert len(world.writes) <= len(calm.writes) + 3
-
-    @settings(max_examples=settings().max_examples // 2)
-    @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["before", "after"])), max_size=4))
-    def test_any_number_of_crashes_is_mended(self, crashes):
-        async def story() -> None:
-            calm, world = await settled(blueSpec=RESPELLED), World()
-            world.apply(blueSpec=RESPELLED)
-
-            for number, when in crashes:
-                world.during(number, crash, when=when)
-                with suppress(Crash):
-                    await world.settle()
-                world.restart()
-            await world.settle()
-            assert everything(world) == everything(calm)
-
-        run(story)
 
 
 LAG = (
