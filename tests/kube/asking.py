@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import httpx
 
+from hedgerow.kube.watch import Changed
 from hedgerow_schemas.base import ApiResource
 from kube.fakes import Server, reply
 from kube.recordings import Recording
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
+
+
+def config(name: str, version: int, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)}, **more}
+
+
+def changed(kind: Any, name: str, version: int) -> Changed:
+    return Changed(kind, config(name, version), str(version))
 
 
 async def read(cluster: Cluster, **more: Any) -> Any:

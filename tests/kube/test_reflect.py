@@ -17,20 +17,10 @@ from hedgerow.kube.watch import (
     Snapshot,
     reflect,
 )
-from hedgerow_schemas.base import ApiResource
+from kube.asking import CONFIG_MAP, changed, config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-API = ApiResource("v1", "ConfigMap", "configmaps")
-
-
-def config(name: str, version: int, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)}, **more}
-
-
-def changed(kind: Any, name: str, version: int) -> Changed:
-    return Changed(kind, config(name, version), str(version))
 
 
 class Source:
@@ -65,7 +55,7 @@ class Source:
 
 async def take(source: Source, count: int, clock: Any, **more: Any) -> list[Any]:
     told = []
-    async with aclosing(reflect(source, API, "ns", timing=clock.timing, **more)) as events:
+    async with aclosing(reflect(source, CONFIG_MAP, "ns", timing=clock.timing, **more)) as events:
         async for event in events:
             told.append(event)
             if len(told) == count:
@@ -183,7 +173,7 @@ class TestReflect:
         source = Source([Bookmark("3", synced=True)])
 
         async def consume():
-            async for _ in reflect(source, API, timing=clock.timing):
+            async for _ in reflect(source, CONFIG_MAP, timing=clock.timing):
                 pass
 
         async with anyio.create_task_group() as tasks:

@@ -27,16 +27,9 @@ from hedgerow.kube.watch import (
     step,
 )
 from hedgerow.objects import Key
+from kube.asking import changed, config
 
 LIVE, ANEW = Live("7"), Filling(1, last="7")
-
-
-def config(name: str, version: int, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)}, **more}
-
-
-def changed(kind: Any, name: str, version: int) -> Changed:
-    return Changed(kind, config(name, version), str(version))
 
 
 def run(

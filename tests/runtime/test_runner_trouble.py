@@ -135,27 +135,6 @@ class TestTrouble:
                 trouble.clear()
                 await anyio.sleep(400)
 
-    async def test_what_is_forbidden_is_tried_again_until_it_is_granted(self):
-        shop = Shop()
-        shop.world.apply()
-        granted = False
-
-        async def hook(sent: Sent) -> None:
-            if sent.api.kind == "Service" and not granted:
-                raise errors.Forbidden("may not", code=403)
-
-        shop.cluster.before = hook
-        async with shop.open():
-            await anyio.sleep(3600)
-            assert shop.world.condition("Stalled") == "True/Forbidden"
-            tried = sum("Service" in write for write in shop.writes)
-            assert 10 < tried < 30
-            granted = True
-            await anyio.sleep(301)
-
-            assert shop.world.selected() == "Blue"
-            assert shop.world.condition("Stalled") == ""
-
     async def test_a_taken_name_is_looked_at_every_half_minute(self):
         shop = Shop()
         occupy(shop.world)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 
@@ -36,8 +37,14 @@ class Dressed(Bare):
     )
 
 
+@cache
+def rendered(resource, *, describe=False):
+    """Render a definition once; nobody here changes it."""
+    return render(resource, DOCUMENT, describe=describe)
+
+
 def bluegreen():
-    return render(BlueGreen, DOCUMENT, describe=False)
+    return rendered(BlueGreen)
 
 
 def root(crd):
@@ -58,7 +65,7 @@ class TestNulls:
     @pytest.mark.parametrize("resource", ALL.resources, ids=lambda resource: resource.api.kind)
     def test_a_time_that_is_null_is_accepted_as_programs_in_go_write_none(self, resource):
         """`creationTimestamp: null` is in the metadata of each template that they print."""
-        spec = root(render(resource, DOCUMENT, describe=False))["properties"]["spec"]
+        spec = root(rendered(resource))["properties"]["spec"]
         stamps = {path: node for path, node in nodes(spec) if path.endswith(".creationTimestamp")}
 
         assert [path for path, node in stamps.items() if node.get("nullable") is not True] == []
@@ -68,7 +75,7 @@ class TestNulls:
         found = {
             resource.api.kind
             for resource in ALL.resources
-            for path, _ in nodes(root(render(resource, DOCUMENT, describe=False)))
+            for path, _ in nodes(root(rendered(resource)))
             if path.endswith(".creationTimestamp")
         }
 
@@ -76,7 +83,7 @@ class TestNulls:
 
     def test_nothing_else_may_be_null(self):
         for resource in ALL.resources:
-            for path, node in nodes(root(render(resource, DOCUMENT, describe=False))):
+            for path, node in nodes(root(rendered(resource))):
                 assert "nullable" not in node or node["format"] == "date-time", path
 
 
@@ -96,12 +103,12 @@ class TestRender:
         }
 
     def test_what_a_resource_does_not_have_is_left_out_rather_than_empty(self):
-        crd = render(Bare, DOCUMENT, describe=False)
+        crd = rendered(Bare)
 
         assert "shortNames" not in crd["spec"]["names"]
 
     def test_every_resource_has_the_columns_of_its_conditions(self):
-        columns = render(Bare, DOCUMENT, describe=False)["spec"]["versions"][0]
+        columns = rendered(Bare)["spec"]["versions"][0]
         named = [column["name"] for column in columns["additionalPrinterColumns"]]
 
         assert named == ["Ready", "Contested", "Reason", "Age"]
@@ -114,8 +121,8 @@ class TestRender:
         assert shown[1] is mine[1]
 
     def test_the_scope_is_that_of_the_resource(self):
-        assert render(Bare, DOCUMENT, describe=False)["spec"]["scope"] == "Cluster"
-        assert render(Dressed, DOCUMENT, describe=False)["spec"]["scope"] == "Namespaced"
+        assert rendered(Bare)["spec"]["scope"] == "Cluster"
+        assert rendered(Dressed)["spec"]["scope"] == "Namespaced"
 
     def test_status_is_a_subresource(self):
         version = bluegreen()["spec"]["versions"][0]
@@ -153,7 +160,9 @@ class TestRender:
         assert [path for path, node in ours if not node.get("description")] == []
 
     def test_rendering_again_gives_the_same_bytes(self):
-        assert json.dumps(bluegreen()) == json.dumps(bluegreen())
+        again = render(BlueGreen, DOCUMENT, describe=False)
+
+        assert json.dumps(bluegreen()) == json.dumps(again)
 
 
 class TestEveryCrd:
@@ -161,7 +170,7 @@ class TestEveryCrd:
 
     @pytest.fixture(params=ALL.resources, ids=lambda resource: resource.api.kind)
     def every_node(self, request):
-        return list(nodes(root(render(request.param, DOCUMENT, describe=True))))
+        return list(nodes(root(rendered(request.param, describe=True))))
 
     def test_every_node_has_a_type(self, every_node):
         untyped = [
@@ -184,10 +193,9 @@ class TestEveryCrd:
     def test_only_keys_that_may_be_left_out_have_a_default_in_a_type_of_kubernetes(
         self, resource, template
     ):
-        rendered = nodes(root(render(resource, DOCUMENT, describe=False)))
         defaults = {
             path.removeprefix(template): node["default"]
-            for path, node in rendered
+            for path, node in nodes(root(rendered(resource)))
             if path.startswith(template) and "default" in node
         }
 

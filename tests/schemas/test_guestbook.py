@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hedgerow_schemas.guestbook import Guestbook, GuestbookSpec
 SAMPLE = Path(__file__).parents[2] / "manifests" / "samples" / "guestbook.yaml"
 
 
+@cache
 def fields(part: str) -> dict:
     (version,) = render(Guestbook, packaged_document(), describe=False)["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]["properties"][part]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hedgerow_schemas.openapi import structural_schema
 SAMPLE = Path(__file__).parents[2] / "manifests" / "samples" / "memcached.yaml"
 
 
+@cache
 def version():
     return render(Memcached, packaged_document(), describe=False)["spec"]["versions"][0]
 

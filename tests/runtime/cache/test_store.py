@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hedgerow.runtime.cache.store import AT_ONCE, RestoredError, Store, key_of, version_of
-from runtime.things import Object, owners, replaced, thing
+from runtime.things import Object, contents, owners, replaced, thing
 
 
 def stored(*objects: Object) -> Store:
@@ -30,226 +32,158 @@ class TestKeys:
         assert version_of({}) == 0
 
 
-class TestEvents:
-    def test_an_added_object_is_there_and_told(self):
-        store, new = Store(), thing()
-
-        assert store.put(new) == (None, new)
-        assert store.get(A) is new
-        assert (len(store), store.keys()) == (1, (A,))
-
-    def test_a_modified_object_comes_with_what_it_was(self):
-        old, new = thing(version=1), thing(version=2)
-
-        assert stored(old).put(new) == (old, new)
-
-    @pytest.mark.parametrize("version", [1, 2])
-    def test_an_event_that_is_not_newer_than_the_cache_is_old_news(self, version):
-        cached = thing(version=2)
-        store = stored(cached)
-
-        assert store.put(thing(version=version)) is None
-        assert store.get(A) is cached
-
-    def test_versions_compare_as_numbers(self):
-        store = stored(thing(version=9))
-
-        assert store.put(thing(version=10)) is not None
-
-    def test_a_deleted_object_is_gone_and_told(self):
-        old = thing(version=1)
-        store = stored(old)
-
-        assert store.remove(thing(version=2)) == (old, None)
-        assert (store.get(A), len(store)) == (None, 0)
-
-    def test_a_deletion_of_what_is_not_there_is_no_news(self):
-        assert Store().remove(thing()) is None
-
-    def test_a_deletion_does_not_touch_what_was_made_anew_since(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=5, uid="new"))
-
-        assert store.remove(thing(version=2)) is None
-        assert store.get(A) == thing(version=5, uid="new")
-
-
-class TestAnswers:
-    def test_an_answer_is_cached_before_the_watch_tells_of_it(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=2, owner="x"))
-
-        assert store.by("owner", "x") == [thing(version=2, owner="x")]
-
-    def test_the_watch_telling_of_our_own_write_is_no_news(self):
-        store = Store()
-        store.absorb(thing(version=2))
-
-        assert store.put(thing(version=2)) is None
-
-    def test_an_answer_that_comes_after_the_watchs_deletion_is_ignored(self):
-        store = stored(thing(version=1))
-        store.remove(thing(version=3))
-        store.absorb(thing(version=2))
-
-        assert store.get(A) is None
-
-    def test_an_answer_that_comes_after_a_bookmark_past_it_is_ignored(self):
-        store = Store()
-        store.bookmark("3")
-        store.absorb(thing(version=2))
-
-        assert store.get(A) is None
-
-    def test_an_answer_older_than_what_is_cached_is_ignored(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=9, owner="late"))
-        store.absorb(thing(version=8))
-
-        assert store.by("owner", "late")
-
-    def test_another_write_of_ours_does_not_make_an_answer_old_news(self):
-        store = Store()
-        store.absorb(thing("b", version=9))
-        store.absorb(thing("a", version=8))
-
-        assert store.keys() == (("ns", "b"), A)
-
-    def test_a_bookmark_that_is_no_number_or_goes_back_changes_nothing(self):
-        store = Store()
-        store.bookmark("7")
-        store.bookmark("")
-        store.bookmark("3")
-
-        assert store.version == 7
-
-    def test_an_adopted_object_is_cached_whatever_the_watch_has_told(self):
-        store = Store()
-        store.bookmark("9")
-        store.put_read(thing(version=2))
-
-        assert store.get(A) == thing(version=2)
-
-    def test_forgetting_drops_exactly_the_object_of_that_uid(self):
-        store = stored(thing(uid="u"))
-        store.forget_object(A, "other")
-        assert store.get(A)
-        store.forget_object(A, "u")
-        assert store.get(A) is None
-        store.forget_object(A, "u")
+A1, A2, OWNED = thing(version=1), thing(version=2), thing(version=6, owner="x")
+OTHER = thing("other", 1)
+Step = tuple[Any, ...]
+STORIES: dict[str, tuple[Step, ...]] = {
+    "an added object is there and told": (("put", A1, (None, A1)), ("left", A1)),
+    "a modified object comes with what it was": (("put", A1), ("put", A2, (A1, A2))),
+    "an event of the version that is cached is old news": (
+        ("put", A2), ("put", thing(version=2, owner="x"), None), ("left", A2),
+    ),
+    "so is one of an older version": (("put", A2), ("put", A1, None), ("left", A2)),
+    "versions compare as numbers": (
+        ("put", thing(version=9)),
+        ("put", thing(version=10), (thing(version=9), thing(version=10))),
+    ),
+    "a deleted object is gone and told": (("put", A1), ("remove", A2, (A1, None)), ("left",)),
+    "a deletion of what is not there is no news": (("remove", A1, None),),
+    "a deletion does not touch what was made anew since": (
+        ("put", A1), ("absorb", thing(version=5, uid="new")), ("remove", A2, None),
+        ("left", thing(version=5, uid="new")),
+    ),
+    "an answer is cached before the watch tells of it": (
+        ("put", A1), ("absorb", OWNED), ("by", "x", [OWNED]),
+    ),
+    "the watch telling of our own write is no news": (("absorb", A2), ("put", A2, None)),
+    "an answer that comes after the watch's deletion is ignored": (
+        ("put", A1), ("remove", thing(version=3)), ("absorb", A2), ("left",),
+    ),
+    "so is one that comes after a bookmark past it": (
+        ("bookmark", "3"), ("absorb", A2), ("left",),
+    ),
+    "so is one that is older than what is cached": (
+        ("put", A1), ("absorb", OWNED), ("absorb", thing(version=5)), ("left", OWNED),
+    ),
+    "another write of ours does not make an answer old news": (
+        ("absorb", thing("b", 9)), ("absorb", thing(version=8)),
+        ("left", thing("b", 9), thing(version=8)),
+    ),
+    "a bookmark that is no number or goes back changes nothing": (
+        ("bookmark", "7"), ("bookmark", ""), ("bookmark", "3"), ("version", 7),
+    ),
+    "an adopted object is cached whatever the watch has told": (
+        ("bookmark", "9"), ("put_read", A2), ("left", A2),
+    ),
+    "forgetting drops exactly the object of that uid": (
+        ("put", A1), ("forget", "other"), ("left", A1), ("forget", "u"), ("left",),
+        ("forget", "u"),
+    ),
+    "what was met on the way is named alone in the end": (
+        ("put", OTHER), ("put", A1), ("meet", thing(version=4), (A1, thing(version=4))),
+        ("version", 1), ("list", "5", [], [(OTHER, None)], {A}), ("left", thing(version=4)),
+        ("version", 5),
+    ),
+    "a list tells what is new, changed and gone": (
+        ("put", OTHER), ("put", thing("old", 2)), ("put", thing("gone", 3)),
+        (
+            "list", "5", [OTHER, thing("old", 5), thing("new", 4)],
+            [
+                (thing("old", 2), thing("old", 5)), (None, thing("new", 4)),
+                (thing("gone", 3), None),
+            ],
+        ),
+        ("left", OTHER, thing("old", 5), thing("new", 4)),
+    ),
+    "what we made after a list was taken stays": (
+        ("absorb", OWNED), ("list", "5", [], []), ("left", OWNED),
+    ),
+    "what we changed after it was taken stays as we changed it": (
+        ("put", A1), ("absorb", OWNED), ("list", "5", [A1], []), ("left", OWNED),
+    ),
+    "a list makes answers up to its version old news": (
+        ("list", "5", [], []), ("absorb", thing(version=5)), ("left",),
+    ),
+    "an object made anew between two lists is one difference": (
+        ("put", A1), ("list", "5", [thing(version=4, uid="v")], [(A1, thing(version=4, uid="v"))]),
+    ),
+    "of a list that was broken off nothing is believed": (
+        ("put", thing(version=8)), ("meet", thing(version=3)),
+        ("list", "12", [], [(thing(version=8), None)]),
+    ),
+    "an answer of our own outlives a list that was under way": (
+        ("put", A1), ("absorb", OWNED), ("meet", A1), ("list", "5", [], [], {A}), ("left", OWNED),
+    ),
+    "a list without a version still replaces": (("put", A1), ("list", "", [], [(A1, None)])),
+    "objects are given in the order of their keys": (
+        ("put", thing("b", 1, owner="x")), ("put", thing("a", 2, owner="x")),
+        ("put", thing("c", 3)),
+        ("by", "x", [thing("a", 2, owner="x"), thing("b", 1, owner="x")]),
+    ),
+    "an object that moves is found only where it is now": (
+        ("put", thing(version=1, owner="x")), ("put", thing(version=2, owner="y")),
+        ("by", "x", []), ("by", "y", [thing(version=2, owner="y")]),
+    ),
+}  # fmt: skip
+"""What a store is told, and what it tells of it; `left` is all there is then, `by` of an owner."""
 
 
-class TestLists:
-    def test_what_was_met_on_the_way_is_named_alone_in_the_end(self):
-        gone, old = thing("gone", 1), thing("a", 1)
-        store = stored(gone, old)
+def tell(store: Store, verb: str, what: Any = "", *told: Any) -> None:
+    """Play a step; fail where the store tells something else."""
+    match verb:
+        case "by":
+            found = store.by("owner", what)
+        case "version":
+            assert store.version == what
+            return
+        case "forget":
+            found = store.forget_object(A, what)
+        case "list":
+            items, changes, *met = told
+            told = (changes,)
+            parts = store.replacing(items, what, *met)
+            found = [change for part in parts for change in part]
+        case _:
+            found = getattr(store, verb)(what)
+    assert not told or found == told[0]
 
-        assert store.meet(thing("a", 4)) == (old, thing("a", 4))
-        assert store.version == 1
-        assert list(store.replacing((), "5", {A})) == [[(gone, None)]]
-        assert store.keys() == (A,)
-        assert store.version == 5
 
-    def test_a_list_tells_what_is_new_changed_and_gone(self):
-        same, old, gone = thing("same", 1), thing("old", 2), thing("gone", 3)
-        new, changed = thing("new", 4), thing("old", 5)
-        store = stored(same, old, gone)
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_a_story(story: tuple[Step, ...]):
+    store = Store({"owner": owners})
+    for verb, *told in story:
+        if verb == "left":
+            assert contents(store) == {key_of(obj): obj for obj in told}
+            assert (len(store), set(store.keys())) == (len(told), set(map(key_of, told)))
+        else:
+            tell(store, verb, *told)
 
-        changes = replaced(store, [same, changed, new], "5")
 
-        assert changes == [(old, changed), (None, new), (gone, None)]
-        assert set(store.keys()) == {("ns", "same"), ("ns", "old"), ("ns", "new")}
+class TestRestored:
+    """A list that is older than what is known is one of a store that was restored."""
 
-    def test_what_we_made_after_the_list_was_taken_stays(self):
-        store = Store()
-        store.absorb(thing(version=6))
-
-        assert replaced(store, [], "5") == []
-        assert store.get(A)
-
-    def test_what_we_changed_after_the_list_was_taken_stays_as_we_changed_it(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=6, owner="x"))
-
-        assert replaced(store, [thing(version=1)], "5") == []
-        assert store.by("owner", "x")
-
-    def test_a_list_makes_answers_up_to_its_version_old_news(self):
-        store = Store()
-        replaced(store, [], "5")
-        store.absorb(thing(version=5))
-
-        assert store.get(A) is None
-
-    def test_an_object_made_anew_between_two_lists_is_one_difference(self):
-        old, new = thing(version=1, uid="one"), thing(version=4, uid="two")
-
-        assert replaced(stored(old), [new], "5") == [(old, new)]
-
-    def test_a_list_that_is_older_than_the_watch_has_come_is_of_a_restored_store(self):
-        store = stored(thing("same", 2), thing("newer", 8))
-
+    @pytest.mark.parametrize(
+        ("items", "version"),
+        [([thing("same", 2)], "5"), ([thing("newer", 3)], "12")],
+        ids=["than the watch has come", "in one form"],
+    )
+    def test_it_is_not_believed(self, items, version):
         with pytest.raises(RestoredError):
-            replaced(store, [thing("same", 2)], "5")
+            replaced(stored(thing("same", 2), thing("newer", 8)), items, version)
 
-    def test_so_is_one_with_an_older_form_than_it_has_to_have(self):
-        store = stored(thing("newer", 8))
-
-        with pytest.raises(RestoredError):
-            replaced(store, [thing("newer", 3)], "12")
-
-    def test_and_one_whose_objects_were_taken_in_as_they_came(self):
+    def test_nor_is_one_whose_objects_were_taken_in_as_they_came(self):
         older, store = thing("newer", 3), stored(thing("newer", 8))
 
         assert store.meet(older) is None
         with pytest.raises(RestoredError):
             list(store.replacing((), "12", {key_of(older)}))
 
-    def test_of_a_list_that_was_broken_off_nothing_is_believed(self):
-        newer, older = thing("one", 8), thing("one", 3)
-        store = stored(newer)
-        store.meet(older)
 
-        assert list(store.replacing((), "12", frozenset())) == [[(newer, None)]]
+def test_nothing_is_kept_of_what_is_gone():
+    store = stored(thing(version=1, owner="x"))
+    store.remove(thing(version=2))
 
-    def test_an_answer_of_our_own_outlives_a_list_that_was_under_way(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=6))
-        store.meet(thing(version=1))
-        list(store.replacing((), "5", {A}))
-
-        assert version_of(store.get(A)) == 6
-
-    def test_one_that_was_taken_before_our_own_write_is_not(self):
-        store = stored(thing(version=1))
-        store.absorb(thing(version=6))
-        replaced(store, [thing(version=1)], "5")
-
-        assert version_of(store.get(A)) == 6
-
-    def test_a_list_without_a_version_still_replaces(self):
-        store = stored(thing(version=1))
-
-        assert replaced(store, [], "") == [(thing(version=1), None)]
-
-
-class TestIndices:
-    def test_objects_are_given_in_the_order_of_their_keys(self):
-        store = stored(thing("b", 1, owner="x"), thing("a", 2, owner="x"), thing("c", 3))
-
-        assert [key_of(obj)[1] for obj in store.by("owner", "x")] == ["a", "b"]
-
-    def test_an_object_that_moves_is_found_only_where_it_is_now(self):
-        store = stored(thing(version=1, owner="x"))
-        store.put(thing(version=2, owner="y"))
-
-        assert (store.by("owner", "x"), len(store.by("owner", "y"))) == ([], 1)
-
-    def test_nothing_is_kept_of_what_is_gone(self):
-        store = stored(thing(version=1, owner="x"))
-        store.remove(thing(version=2))
-
-        assert store._indices.keys == {"owner": {}}
+    assert store._indices.keys == {"owner": {}}
 
 
 class TestParts:
