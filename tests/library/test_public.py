@@ -68,27 +68,6 @@ class TestOurs:
 
 
 class TestRegistry:
-    def test_no_two_have_one_resource(self):
-        other = hedgerow.Controller("other", GREETER.resource, GREETER.compose, owns=())
-
-        with pytest.raises(ValueError, match="for kind Greeting"):
-            Registry((GREETER, other))
-
-    @pytest.mark.parametrize("name", ["my-greeter", "Greeter", "", "lease", "a" * 41, "9lives"])
-    def test_a_name_that_would_not_do_is_refused(self, name):
-        odd = hedgerow.Controller(name, GREETER.resource, GREETER.compose, owns=GREETER.owns)
-
-        with pytest.raises(ValueError, match="is no controller's name"):
-            Registry((odd,))
-
-    def test_so_are_two_kinds_of_one_name(self):
-        odd = hedgerow.Controller(
-            "odd", GREETER.resource, GREETER.compose, owns=(*GREETER.owns, *GREETER.owns)
-        )
-
-        with pytest.raises(ValueError, match="odd has two kinds called ConfigMap"):
-            Registry((odd,))
-
     @pytest.mark.parametrize(("chosen", "controllers"), [(("nope",), (GREETER,)), ((), ())])
     def test_nothing_runs_without_the_controllers_that_are_chosen(
         self, monkeypatch, chosen, controllers

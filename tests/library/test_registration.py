@@ -99,6 +99,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a name that is no text": (changed(name=5), "int as `name`, not str"),
     "a hyphen in the name": (changed(name="my-thing"), "'my-thing' is no controller's name: lower"),
     "a name that is taken": (changed(name="lease"), "and none of certificates, cli,"),
+    **{
+        f"the name {name!r}": (changed(name=name), "is no controller's name: lower")
+        for name in ("", "Greeter", "9lives", "a" * 41)
+    },
     "an asynchronous compose": (changed(compose=asynchronous),
         f"{NAMED}a function as `compose` that is `async`: it is called without `await`"),
     "a compose of one argument": (changed(compose=lambda _resource: Desired()),
@@ -190,6 +194,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "function among the controllers: give each as in `main((CONTROLLER,))`",
     ),
     "two of a name": (lambda: Registry((GREETER, GREETER)), "two controllers are named greeter"),
+    "two of a resource": (lambda: Registry((GREETER, replace(GREETER, name="other"))),
+        "for kind Greeting"),
+    "two kinds of one name": (changed(owns=(ConfigMap, *GREETER.owns)),
+        "greeter has two kinds called ConfigMap"),
 }  # fmt: skip
 
 
