@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -272,6 +273,24 @@ def test_what_a_child_owns_goes_with_it_and_is_not_missed(tmp_path):
         f"child-not-restored {CONFIG}"
     ]
     assert report.result("child-not-restored").checked == "1 child"
+
+
+def test_children_that_are_made_again_one_after_another_are_waited_for(tmp_path):
+    looks = count(1)
+
+    def slowly(api: LoggedApi, widget: Object) -> None:
+        missing = [child for child in (config(widget), web(widget)) if not api.get(child).ok]
+        if not widget.get("status"):
+            for child in missing:
+                api.create(child, "widgets")
+            report_status(api, widget, made="yes")
+        elif missing and next(looks) % 3 == 0:
+            api.create(missing[0], "widgets")
+
+    report = Machine(tmp_path, slowly, inputs()).audited()
+
+    assert report.findings_of("child-not-restored") == ()
+    assert report.result("child-not-restored").checked == "2 children"
 
 
 def test_a_clean_operator_passes_and_its_figures_are_told(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -44,7 +45,6 @@ _FIGHTS: Final = 3
 _TRIES: Final = 5
 _SOON: Final = 3.0
 _LOGGED: Final = 1.0
-_AGAIN: Final = 12.0
 _OF_OTHERS: Final = "audit.hedgerow.dev"
 _SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _ONCE: Final = frozenset({"Job", "Pod"})
@@ -462,13 +462,7 @@ class Others:
                 gone.append((child, uid))
         if gone:
             self._machine.attendant.progress("deleting children")
-
-        def is_back(child: WatchedChild, uid: str) -> bool:
-            live = self._live(child.key)
-            return live is not None and metadata(live).get("uid") != uid
-
-        if not self._machine.until(_AGAIN, lambda: all(is_back(*one) for one in gone)):
-            self._machine.settle()
+        self._until_back(gone)
         # What a finalizer holds is not gone yet, and cannot be made again.
         judged = [
             (child, live)
@@ -477,7 +471,8 @@ class Others:
         ]
         for child, live in judged:
             if not live:
-                detail = f"it was deleted, and not made again in {_AGAIN:.0f} seconds"
+                seconds = self._machine.pace.limit
+                detail = f"it was deleted, and not made again in {seconds:.0f} seconds"
                 last = self._last(child)
                 self._recorder.add(
                     Finding("child-not-restored", child.object, detail, request=last)
@@ -487,6 +482,20 @@ class Others:
             return self._recorder.unchecked("child-not-restored", "no child is made to stay")
         words = numbered(len(judged), "child", "children")
         return self._recorder.checked("child-not-restored", words)
+
+    def _until_back(self, gone: Sequence[tuple[WatchedChild, str]]) -> None:
+        """Wait until all are made again, or nothing more is made within the limit."""
+
+        def goes_on(made: int) -> bool:
+            live = [(self._live(child.key), uid) for child, uid in gone]
+            are_back = all(obj and metadata(obj).get("uid") != uid for obj, uid in live)
+            return are_back or self._log.made > made
+
+        for _ in gone:
+            made = self._log.made
+            self._machine.until(self._machine.pace.limit, partial(goes_on, made))
+            if self._log.made == made:
+                return
 
     # Reading.
 
