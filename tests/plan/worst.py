@@ -25,8 +25,7 @@ from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
-from hedgerow_tools.fields import changes, diff, field_tree, giving_up, merge
-from hedgerow_tools.moving import transfers
+from hedgerow_tools.fields import changes, diff, field_tree, giving_up, merge, transfers
 from plan.made import MANAGER, entry, fields, in_one_turn
 
 Object = dict[str, Any]

@@ -182,7 +182,7 @@ def test_a_name_that_ends_at_random_is_the_same_object_in_another_run(name, key)
 def test_a_generated_name_has_one_key_whatever_asks_for_it_even_once_it_is_gone(name, key):
     pod = {"kind": "Pod", "metadata": {"name": name, "generateName": name[: name.rindex("-") + 1]}}
     ref = {"apiGroup": "", "resource": "pods", "name": name}
-    made, gone, asked = History().take(
+    made, gone, asked = History().read_entries(
         (
             entry("create", pod, **ref | {"name": ""}),
             entry("delete", pod, **ref),
