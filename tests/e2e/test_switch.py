@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures
 FLIPS = 2
 CALLERS = 2
 """Of each Service and each balancer: as many requests in all as `measure` makes by itself."""
-TOLD = 60.0
+TOLD = 180.0
 """Seconds until whoever looks at a BlueGreen or its Events knows what is wrong."""
 
 
