@@ -113,10 +113,24 @@ def grant(
     Return the server's answer to the role, which it may refuse.
     """
     kind, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
-    named = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, **where}}
-    made = api.apply({**named, "kind": kind, "rules": list(rules)}, manager)
+    meta = {"name": name, **where}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": meta, "rules": list(rules)}
+    made = api.apply(role, manager)
     if made.ok:
-        role = {"kind": kind, "apiGroup": RBAC, "name": name}
-        binding = {**named, "kind": f"{kind}Binding", "roleRef": role, "subjects": [subject]}
-        api.apply(binding, manager).must()
+        bind(api, subject, name, name, namespace=namespace, manager=manager)
     return made
+
+
+def bind(
+    api: Api, subject: Object, role: str, name: str, *, namespace: str = "", manager: str
+) -> None:
+    """Bind a subject to a Role in a namespace or, without one, to a ClusterRole."""
+    kind, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": name, **where},
+        "roleRef": {"kind": kind, "apiGroup": RBAC, "name": role},
+        "subjects": [subject],
+    }
+    api.apply(binding, manager).must()

@@ -22,11 +22,11 @@ from hedgerow.files import opened, overwrite
 from hedgerow.manifest import to_yaml
 from hedgerow.texts import numbered, printable
 from hedgerow_testing.api import Api
-from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError, Role
+from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
 from hedgerow_testing.audit.judging.quiet import Quiet
 from hedgerow_testing.audit.log import Log
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
-from hedgerow_testing.sandboxes import grant
+from hedgerow_testing.sandboxes import bind, grant
 from hedgerow_testing.supervisor import Supervised
 
 if TYPE_CHECKING:
@@ -50,15 +50,6 @@ _ERROR: Final = re.compile(
 )
 """A line of an operator's output that reports an error, as logging in most languages spells it."""
 _TOKEN_SECONDS: Final = 24 * 3600
-_ALL: Final = ("*",)
-_ADMINISTRATOR: Final = Role(
-    "administrator",
-    "",
-    (
-        {"apiGroups": _ALL, "resources": _ALL, "verbs": _ALL},
-        {"nonResourceURLs": _ALL, "verbs": _ALL},
-    ),
-)
 _HINTS: Final = (
     (
         ("tls.crt", "serving-certs", "webhook", "x509"),
@@ -363,10 +354,13 @@ def authorize(api: Api, inputs: Inputs, account: str) -> None:
     api.namespace(OPERATOR)
     meta, manager = {"name": account, "namespace": OPERATOR}, "audit"
     api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, manager).must()
-    for number, role in enumerate((_ADMINISTRATOR,) if inputs.roles is None else inputs.roles):
+    subject = {"kind": "ServiceAccount", **meta}
+    if inputs.roles is None:
+        return bind(api, subject, "cluster-admin", f"audited-{account}", manager=manager)
+    for number, role in enumerate(inputs.roles):
         place = api.namespace(role.namespace) if role.namespace else ""
-        subject = {"kind": "ServiceAccount", **meta}
         name = f"audited-{account}-{number}"
         reply = grant(api, subject, role.rules, name, namespace=place, manager=manager)
         if not reply.ok:
             raise AuditError(f"the API server refused {role.title}: {reply.body.get('message')}")
+    return None
