@@ -50,7 +50,8 @@ FORGED = signed_by(
     usages=[ExtendedKeyUsageOID.SERVER_AUTH],
     names=["localhost", "127.0.0.1"],
 )
-TIMES = {"validity": timedelta(seconds=18), "settles": timedelta(seconds=2)}
+TIMES = {"validity": timedelta(seconds=36), "settles": timedelta(seconds=2)}
+"""Renewed 12 s before the end: a busy machine has to be in time as well."""
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,7 @@ def renewed(pair: list[Replica]) -> None:
     served = [len(one.served) for one in pair]
     eventually(
         lambda: all(len(one.served) > n for one, n in zip(pair, served, strict=True)),
+        within=90,
         what="another certificate",
     )
 
@@ -190,7 +192,7 @@ class TestRotation:
                     or (
                         first[0] not in trusted(secret(api, namespace))
                         and all(len(one.served) >= 3 for one in pair)
-                        and load.answered > 50
+                        and load.answered > 100
                     )
                 ),
                 within=200,
@@ -285,7 +287,7 @@ class TestOwnership:
         # Once what is trusted there has expired, they serve what is not.
         eventually(
             lambda: all("held by cainjector" in one.check() for one in pair),
-            within=60,
+            within=120,
             what="another holds it",
         )
         kept = [hook["clientConfig"]["caBundle"] for hook in configuration(api)["webhooks"]]

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.cluster]
 MIB = 1024 * 1024
 LIMIT = 512 * MIB
 """That of the manifests."""
-LARGEST, MOST, ADMITTED = 360_000, 14_000, 900
+LARGEST, MOST, ADMITTED = 360_000, 14_000, 600
 """Strings of one letter, or environment variables: as much as etcd stores; below the bound."""
 OWNERS, JOBS = 30, 3000
 BLUEGREENS = "app.demo.kakao.com/bluegreens"
