@@ -18,11 +18,10 @@ from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _SUBREAPER: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
-_TERMINATE: Final = b"t"
 _LINE: Final = 200
 _STEP: Final = 0.05
 PATIENCE: Final = 10.0
@@ -71,13 +70,8 @@ class Supervised:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def terminate(self) -> None:
-        """Send SIGTERM to the command and what shares its process group: a shell before it, too."""
-        with suppress(BrokenPipeError):
-            self._told.write(_TERMINATE)
-
-    def processes(self) -> dict[int, float]:
-        """Return the processes that came of it, with the seconds that each was at work."""
+    def processes(self) -> list[int]:
+        """Return the processes that came of it."""
         return descendants(self._process.pid)
 
     def end(self) -> None:
@@ -91,36 +85,31 @@ class Supervised:
         self._said.close()
 
 
-def descendants(pid: int) -> dict[int, float]:
-    """Return the processes below one, each with the seconds that it was at work; no zombies.
-
-    Whoever waits for a CPU is at work too: on a busy machine that is most of it.
-    """
-    below: dict[int, list[tuple[int, float]]] = {}
-    tick = os.sysconf("SC_CLK_TCK")
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one; zombies are none."""
+    below: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[1-9]*/stat"):
         with suppress(OSError):
             # The name before the last parenthesis may have any characters.
-            state, parent, *more = path.read_text(errors="replace").rpartition(")")[2].split()
-            taken = sum(map(int, more[9:13])) / tick
+            state, parent, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
             if state != "Z":
-                below.setdefault(int(parent), []).append((int(path.parent.name), taken))
-    found: dict[int, float] = {}
-    left = [pid]
-    while left:
-        for child, taken in below.get(left.pop(), ()):
-            found[child] = taken + _waited(child)
-            left.append(child)
+                below.setdefault(int(parent), []).append(int(path.parent.name))
+    found = list(below.get(pid, ()))
+    for child in found:
+        found += below.get(child, ())
     return found
 
 
-def _waited(pid: int) -> float:
-    """Return for how many seconds a process has waited for a CPU, where the kernel tells."""
-    nanoseconds = 0
-    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+def work(processes: Iterable[int]) -> dict[int, float]:
+    """Return for how many seconds each thread was at work, where the kernel tells.
+
+    One that waits for a CPU is at work too: on a busy machine that is most of it.
+    """
+    found: dict[int, float] = {}
+    for path in (one for pid in processes for one in Path(f"/proc/{pid}/task").glob("*/schedstat")):
         with suppress(OSError):
-            nanoseconds += int(path.read_text().split()[1])
-    return nanoseconds / 1e9
+            found[int(path.parent.name)] = sum(map(int, path.read_text().split()[:2])) / 1e9
+    return found
 
 
 def main(output: str, *command: str) -> None:
@@ -133,12 +122,7 @@ def main(output: str, *command: str) -> None:
         _say(error.strerror or "it cannot be run")
         return
     _say(str(child.pid))
-    while True:
-        if select.select([0], [], [], _STEP)[0]:
-            if os.read(0, 1) != _TERMINATE:
-                break
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGTERM)
+    while not select.select([0], [], [], _STEP)[0]:
         _reap(child.pid)
     deadline = time.monotonic() + PATIENCE
     while _reap(child.pid) and time.monotonic() < deadline:

@@ -86,7 +86,7 @@ CASES = {
     ),
     "heartbeat": Case(
         (f"writes-at-rest {DEMO}",),
-        rest=15.0,
+        rest=30.0,
         is_limited=True,
     ),
     "hedgerow": Case(command=OPERATOR, settle=3.0),

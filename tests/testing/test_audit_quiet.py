@@ -18,6 +18,7 @@ class Case(NamedTuple):
     changes: tuple[float, ...] = ()
     made: tuple[float, ...] = ()
     works: tuple[float, ...] = ()
+    asks: bool = False
     is_idle: bool = False
     seconds: float = 2
 
@@ -35,6 +36,10 @@ CASES = {
     "one object late": Case(2 * LONGEST_GAP + 18, made=(18,), seconds=19),
     "a certificate is made": Case(25, works=tuple(range(24))),
     "a loop without a pause": Case(WORK + 1, works=tuple(range(200))),
+    "a loop that polls": Case(WORK + 1, works=tuple(range(200)), asks=True),
+    "keys for one object after another": Case(
+        170 + 2 * LONGEST_GAP, made=(60, 120, 170), works=tuple(range(180)), asks=True
+    ),
 }
 
 
@@ -42,7 +47,7 @@ CASES = {
 def test_an_operator_is_quiet_when_it_is_done(case: Case):
     wait = Quiet(PACE, 0, case.seconds)
     found = None
-    for step in range(4 * 130):
+    for step in range(4 * 210):
         now = step / 4
         if wait.is_reached(now, is_idle=case.is_idle and not case.made):
             found = now
@@ -52,7 +57,7 @@ def test_an_operator_is_quiet_when_it_is_done(case: Case):
         if now in case.made or now in case.changes:
             wait.change(now, is_made=now in case.made)
         if now in case.works:
-            wait.work(now)
+            wait.work(now, asks=case.asks)
 
     assert found == case.quiet
 
@@ -61,9 +66,28 @@ def test_the_longest_pause_is_remembered():
     first = Quiet(PACE, 0, 5)
     first.change(4, is_made=True)
 
-    later = Quiet(PACE, 100, 2, first.gap)
+    later = first.next(100, 2)
     assert not later.is_reached(107)
     assert later.is_reached(108)
+
+
+@pytest.mark.parametrize(
+    ("asks", "made", "later"),
+    [(True, 0, 2), (False, 0, WORK + 1), (True, 30, WORK + 1)],
+    ids=["polls", "computes", "makes"],
+)
+def test_whoever_polls_is_waited_for_once(asks, made, later):
+    wait = Quiet(PACE, 0, 2)
+    wait.change(made, is_made=True)
+    for second in range(int(WORK) + 2):
+        wait.work(second, asks=asks)
+
+    wait = wait.next(1000, 2)
+    found = 1000
+    while not wait.is_reached(found):
+        wait.work(found, asks=asks)
+        found += 1
+    assert found == 1000 + later
 
 
 def test_a_user_sets_how_long_is_quiet():

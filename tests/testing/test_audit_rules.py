@@ -10,7 +10,7 @@ from hedgerow_testing.audit.judging.findings import AuditedObject, AuditReport, 
 from hedgerow_testing.audit.judging.history import History
 from hedgerow_testing.audit.judging.recorder import FindingRecorder
 from hedgerow_testing.audit.judging.rules import BY_NAME, CAUSES, RULES
-from hedgerow_testing.audit.judging.traffic import Traffic, by_object, is_counted
+from hedgerow_testing.audit.judging.traffic import Traffic, at_rest, is_counted
 from support.objects.audited import entry, widget
 
 EMPTY = widget()
@@ -89,7 +89,7 @@ class TestTraffic:
             True,
         ]
 
-    def test_changes_are_grouped_by_their_object(self):
+    def test_an_object_that_is_changed_again_is_found(self):
         entries = [
             entry("patch", widget()),
             entry("patch", widget()),
@@ -97,12 +97,9 @@ class TestTraffic:
         ]
         writes = [write for _, write in History().read_entries(entries) if write]
 
-        first, second = by_object("writes-at-rest", writes, "at rest")
+        (found,) = at_rest(writes, "in 25 seconds")
 
-        assert first.detail == "it was changed 2 times at rest"
-        assert first.count == 2
-        assert second.detail == "it was changed once at rest"
-        assert list(by_object("writes-at-rest", writes, "at rest", least=2)) == [first]
+        assert (found.detail, found.count) == ("it was changed 2 times in 25 seconds", 2)
 
 
 DEMO = AuditedObject("example.org/v1", "Widget", "demo", "shop")
@@ -125,7 +122,7 @@ class TestVerdicts:
         recorder = FindingRecorder()
         recorder.add(finding("refused-requests"), finding("refused-requests"))
         recorder.add(finding("empty-writes", ".spec.a"), finding("empty-writes", ".spec.b"))
-        recorder.checked("never-quiet", "45 seconds")
+        recorder.checked("writes-at-rest", "45 seconds")
         recorder.unchecked("replicas-taken", "no child has replicas")
         recorder.notes["a note"] = None
 
@@ -134,7 +131,7 @@ class TestVerdicts:
         assert report.result("refused-requests").verdict == "failed"
         assert report.result("empty-writes").verdict == "noted"
         assert report.result("empty-writes").count == 2
-        assert report.result("never-quiet").verdict == "passed"
+        assert report.result("writes-at-rest").verdict == "passed"
         assert report.result("replicas-taken").why == "no child has replicas"
         assert report.result("child-fight").why == "there was nothing to check it on"
         assert [one.rule for one in report.failing()] == ["refused-requests"]

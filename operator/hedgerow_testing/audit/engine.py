@@ -16,7 +16,7 @@ from hedgerow_testing.audit.judging.findings import Figures
 from hedgerow_testing.audit.judging.quiet import Pace
 from hedgerow_testing.audit.judging.recorder import FindingRecorder
 from hedgerow_testing.audit.judging.rules import BY_NAME
-from hedgerow_testing.audit.judging.traffic import by_object
+from hedgerow_testing.audit.judging.traffic import at_rest
 from hedgerow_testing.audit.machine import Attendant, AuditEnd, machine, raised
 from hedgerow_testing.audit.others import Others
 
@@ -166,7 +166,6 @@ class Phases:
         self._others.scale()
         self._others.delete()
         self._author.restore()
-        self._at_restart()
         self._at_deletion()
         return self._refuse_idleness()
 
@@ -180,24 +179,23 @@ class Phases:
 
     def _started(self) -> bool:
         """Start the operator, and return whether it became quiet."""
-        log, began = self._machine.log, time.monotonic()
-        watches, requests = log.watches, log.traffic.requests
+        began = time.monotonic()
         self._machine.start()
-        self._machine.ready(watches, requests)
+        self._machine.ready()
         self._author.begin_rest()
         ready = time.monotonic()
         settled = self._machine.settle(self._machine.pace.first)
-        self._recorder.checked("never-quiet", f"{self._machine.pace.limit:.0f} seconds at most")
-        if settled is None:
-            return False
-        if self._quiet_after is None:
+        if settled is not None:
             self._quiet_after = ready - began + settled
-        return True
+        return settled is not None
 
     def _of_a_restless_one(self) -> None:
         """Look at what can be looked at while an operator writes on and on."""
-        limit = self._machine.pace.limit
-        self._restless(f"within {limit:.0f} seconds after its start")
+        limit, written = self._machine.pace.limit, self._machine.log.since(0)
+        begin = written[-1].request.at - limit / 2 if written else 0.0
+        recent = (write for write in written if write.request.at > begin)
+        when = f"in {limit / 2:.0f} seconds, and so on"
+        self._recorder.add(*at_rest(recent, when))
         self._author.reapply()
         self._author.try_changes()
         self._recorder.samples = self._author.views()
@@ -205,13 +203,6 @@ class Phases:
             f"the operator did not become quiet in {limit:.0f} seconds, so nothing was checked that"
             " needs to know when it is done"
         )
-
-    def _restless(self, when: str) -> None:
-        """Record what an operator writes on and on."""
-        written = self._machine.log.since(0)
-        begin = written[-1].request.at - self._machine.pace.limit / 2 if written else 0.0
-        recent = [write for write in written if write.request.at > begin]
-        self._recorder.add(*by_object("never-quiet", recent, f"without an end {when}"))
 
     def _at_rest(self) -> None:
         """Look whether it writes while nothing happens; dry runs are tried meanwhile.
@@ -232,29 +223,8 @@ class Phases:
             self._machine.until(pace.rest, lambda: False)  # what is done once is not told
         took = time.monotonic() - began
         when = f"in {took:.0f} seconds in which nothing happened"
-        self._recorder.add(*by_object("writes-at-rest", log.since(mark), when, least=2))
+        self._recorder.add(*at_rest(log.since(mark), when))
         self._recorder.checked("writes-at-rest", f"{took:.0f} seconds")
-
-    def _at_restart(self) -> None:
-        """Start it again, twice, and tell what each start changes that does not change at rest."""
-        log, recorder, rule = self._machine.log, self._recorder, "writes-at-restart"
-        self._machine.attendant.progress("restarting it")
-        before: set[str] = set()
-        for _ in range(2):
-            if not self._machine.terminate():
-                note = "it did not end in 30 seconds after SIGTERM, and was killed"
-                recorder.notes[note] = None
-            mark = log.changes
-            if not self._started():
-                self._restless("after a restart")
-            written = [one for one in log.since(mark) if not self._beats(one.object.key)]
-            again = [one for one in written if one.object.key in before]
-            recorder.add(*by_object(rule, again, "by each of two restarts"))
-            before = {one.object.key for one in written}
-        recorder.checked(rule, "2 restarts")
-
-    def _beats(self, key: str) -> bool:
-        return self._recorder.has("writes-at-rest", "", key)
 
     def _at_deletion(self) -> None:
         """Delete the samples, so that the operator cleans up while it is looked at."""
@@ -268,8 +238,6 @@ class Phases:
         log, recorder = self._machine.log, self._recorder
         log.poll()
         traffic = log.traffic
-        if log.is_flooded:
-            self._restless("until the audit was given up")
         recorder.add(*traffic.findings())
         if traffic.requests:
             recorder.checked("refused-requests", f"{traffic.requests} requests")

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
     from hedgerow_testing.audit.judging.history import AuditKey, LoggedWrite
 
-MOST_REQUESTS: Final = 50_000
-MOST_CHANGES: Final = 5000
-"""Requests and changes of the operator after which an audit is given up."""
+MOST_REQUESTS: Final = 400
+MOST_CHANGES: Final = 20
+"""Requests and changes of the operator in a second, on average, that an audit can bear."""
+_LEAST: Final = 250.0
+"""The seconds that count at least: an operator may do much when it is started."""
+_KEPT: Final = 5000
 _CREATED: Final = 201
 
 
@@ -42,7 +45,7 @@ class Log:
         """Events of the type Warning that the operator has written."""
         self.changes = 0
         """Writes of the operator that changed something, without those of Leases and Events."""
-        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=MOST_CHANGES)
+        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=_KEPT)
 
     def poll(self) -> int:
         """Read on, and return how many changes of the operator there were."""
@@ -51,10 +54,10 @@ class Log:
         self._take(entries)
         return self.changes - before
 
-    @property
-    def is_flooded(self) -> bool:
-        """Whether there is more than an audit can bear."""
-        return self.traffic.requests > MOST_REQUESTS or self.changes > MOST_CHANGES
+    def is_flooded(self, seconds: float) -> bool:
+        """Return whether that is more than an audit can bear in so many seconds."""
+        most = max(seconds, _LEAST)
+        return self.traffic.requests > MOST_REQUESTS * most or self.changes > MOST_CHANGES * most
 
     def since(self, mark: int) -> list[LoggedWrite]:
         """Return the changes of the operator after a mark, which is what `changes` was then."""

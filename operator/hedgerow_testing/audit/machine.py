@@ -27,7 +27,7 @@ from hedgerow_testing.audit.judging.quiet import Quiet
 from hedgerow_testing.audit.log import Log
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
 from hedgerow_testing.sandboxes import bind, grant
-from hedgerow_testing.supervisor import Supervised
+from hedgerow_testing.supervisor import Supervised, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -39,11 +39,10 @@ _STEP: Final = 0.05
 MOST_OUTPUT: Final = 100 * 2**20
 MOST_PROCESSES: Final = 300
 SETUP: Final = 300.0
-GRACE: Final = 30.0
 _TAIL: Final = 4000
 _LINES: Final = 6
 _BUSY: Final = 0.5
-"""The part of the time from which on the operator is at work: it runs, or waits for a CPU."""
+"""The part of the time from which on it is at work: a thread of it runs, or waits for a CPU."""
 _ERROR: Final = re.compile(
     r"Traceback|^panic:|\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b|\blevel=(?:error|fatal)"
     r"|\"level\":\s*\"(?:error|fatal)|^[EF]\d{4} |^\w[\w.]*(?:Error|Exception)\b"
@@ -132,7 +131,7 @@ class Machine:
         self._kubeconfig = kubeconfig
         self._setup: Supervised | None = None
         self._process: Supervised | None = None
-        self.looked = self._taken = 0.0
+        self.looked, self._worked, self._asked = 0.0, dict[int, float](), 0
         self.began = time.monotonic()
         self._wait = Quiet(pace, self.began, pace.settle)
         self.version = str(api.raw("GET", "/version").body.get("gitVersion", "")).removeprefix("v")
@@ -157,7 +156,7 @@ class Machine:
         """Start the operator. Raises AuditEnd if its command cannot be run."""
         command = [part.replace(KUBECONFIG, str(self._kubeconfig)) for part in self.inputs.command]
         variables = {"KUBECONFIG": str(self._kubeconfig), "PYTHONUNBUFFERED": "1"}
-        self._process, self._taken = self._run(command, variables), 0.0
+        self._process = self._run(command, variables)
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> Supervised:
         try:
@@ -169,27 +168,14 @@ class Machine:
                 f"the command does not start: {printable(command[0])}: {error.strerror}"
             ) from None
 
-    def terminate(self) -> bool:
-        """Send SIGTERM, and return whether it ended; what is left of it is killed."""
-        if self._process is None:
-            raise AssertionError("the operator was not started")
-        process, deadline = self._process, time.monotonic() + GRACE
-        process.terminate()
-        while (code := process.code()) is None and time.monotonic() < deadline:
-            self.attendant.wait()
-        process.end()
-        self._process = None
-        return code is not None
-
-    def ready(self, watches: int, requests: int) -> None:
-        """Wait until it watches again, or, if it never watches, for its first requests."""
+    def ready(self) -> None:
+        """Wait until it watches, or, if it never watches, for its first requests."""
         began = time.monotonic()
-        self._wait = wait = Quiet(self.pace, began, self.pace.settle, self._wait.gap)
-        while self.log.watches <= watches:
+        self._wait = wait = self._wait.next(began, self.pace.settle)
+        while not self.log.watches:
             self.look()
             waited = time.monotonic() - began
-            asked = self.log.traffic.requests > requests
-            if asked and waited > self.pace.watch:
+            if self.log.traffic.requests and waited > self.pace.watch:
                 return
             if waited > self.pace.start and wait.is_missed(time.monotonic()):
                 raise AuditEnd(
@@ -203,7 +189,7 @@ class Machine:
         None: it did not become quiet within the limit.
         """
         now, is_first = time.monotonic(), bool(seconds)
-        self._wait = wait = Quiet(self.pace, now, max(seconds, self.pace.settle), self._wait.gap)
+        self._wait = wait = self._wait.next(now, max(seconds, self.pace.settle))
         while not wait.is_reached(time.monotonic(), is_idle=is_first and not self.log.changes):
             if wait.is_missed(time.monotonic()):
                 return None
@@ -213,12 +199,12 @@ class Machine:
         return wait.last - wait.began
 
     def until(self, seconds: float, done: Callable[[], object]) -> bool:
-        """Wait until something is so, at most so long; return whether it is."""
+        """Wait until something is so, at most so long, and look once at least; return whether."""
         deadline = time.monotonic() + seconds
         while not done():
-            if time.monotonic() > deadline:
-                return False
             self.look()
+            if time.monotonic() > deadline:
+                return bool(done())
         return True
 
     def look(self) -> int:
@@ -226,9 +212,10 @@ class Machine:
         self.attendant.wait()
         found = self.log.poll()
         now = time.monotonic()
-        if self.log.is_flooded:
+        if self.log.is_flooded(now - self.began):
             asked, wrote = self.log.traffic.requests, self.log.changes
-            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} changes")
+            last = "".join(f", the last of {one.object}" for one in self.log.since(wrote - 1))
+            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} changes{last}")
         if now - self.looked > 1:
             self._watch_over(now - self.looked)
             self.looked = now
@@ -241,11 +228,11 @@ class Machine:
         process = self._process
         if process is None:
             return
-        running = process.processes()
-        taken = sum(running.values())
-        if taken - self._taken > _BUSY * seconds:
-            self._wait.work(time.monotonic())
-        self._taken = taken
+        running, before = process.processes(), self._worked
+        self._worked, asked = work(running), self.log.traffic.requests
+        if any(now - before.get(one, 0) > _BUSY * seconds for one, now in self._worked.items()):
+            self._wait.work(time.monotonic(), asks=asked > self._asked)
+        self._asked = asked
         if len(running) > MOST_PROCESSES:
             raise AuditEnd(f"it forks without end: it runs {len(running)} processes")
         code = process.code()

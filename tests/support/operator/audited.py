@@ -95,8 +95,7 @@ class Machine:
         self.version, self.began = "1.37.2", 0.0
         self.said_of_definitions = ""
         self.established: list[Object] = _ESTABLISHED
-        self.runs, self.starts = False, 0
-        self.ends_at_once, self.printed = True, ""
+        self.runs, self.printed = False, ""
         self.happened: list[str] = []
         self.reconcile = reconcile
         self._file = directory / "audit.log"
@@ -135,12 +134,8 @@ class Machine:
         self.happened.append(f"setup {environment}")
 
     def start(self) -> None:
-        self.runs, self.starts = True, self.starts + 1
+        self.runs = True
         self.happened.append("start")
-
-    def terminate(self) -> bool:
-        self.runs = False
-        return self.ends_at_once
 
     def tail(self) -> str:
         return "; it printed nothing"
@@ -148,7 +143,7 @@ class Machine:
     def errors(self) -> str:
         return self.printed
 
-    def ready(self, _watches: int, _requests: int) -> None:
+    def ready(self) -> None:
         self.look()
 
     def settle(self, _seconds: float = 0.0) -> float | None:

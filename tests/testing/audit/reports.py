@@ -53,7 +53,7 @@ SIZE = Finding(
     ("finalizer-by-update",),
 )
 RESTLESS = Finding(
-    "never-quiet", CHILD, "it is written on and on", ".spec.replicas", "5", None, count=12,
+    "writes-at-rest", CHILD, "it is written on and on", ".spec.replicas", "5", None, count=12,
 )  # fmt: skip
 VAIN = Finding("empty-writes", None, "a write changed nothing", count=90)
 LOST = Finding("foreign-field-lost", CHILD, "it is gone", ".metadata.labels.team", "a", None)

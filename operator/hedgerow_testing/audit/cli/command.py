@@ -195,9 +195,8 @@ def audit_command(
 
     The operator runs against a throwaway cluster of real servers on this machine. The samples are
     applied by a field manager, again unchanged, and with each field changed or removed;
-    others write to the operator's objects; it is watched at rest, restarted and killed. What the
-    API server's audit log says of it is judged by rules. Takes some minutes. Nothing of it is left,
-    Ctrl-C included.
+    others write to the operator's objects; it is watched at rest. What the API server's audit log
+    says of it is judged by rules. Takes some minutes. Nothing of it is left, Ctrl-C included.
 
     - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
     - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 WORK: Final = 120.0
-"""Seconds of work without a change that are waited for; whoever works on works always."""
+"""Seconds of work by which nothing is made that are waited for."""
 LONGEST_GAP: Final = 15.0
 """The longest pause between two objects that it makes by which later waits are measured."""
 
@@ -28,7 +28,7 @@ class Pace:
     start: float = 60.0
     """The most that it gets until its first request."""
     watch: float = 20.0
-    """The most that it gets, started again, until it watches."""
+    """The most that it gets, once it has made a request, until it watches."""
 
     @classmethod
     def of(cls, settle: float) -> Pace:
@@ -56,6 +56,8 @@ class Quiet:
     seconds: float
     gap: float = 0.0
     """The longest pause between two objects that it has made, in this wait or an earlier one."""
+    is_polling: bool = False
+    """Whether it reads and works always, and makes nothing by it: its work tells nothing more."""
 
     def __post_init__(self) -> None:
         """Begin to wait."""
@@ -69,6 +71,10 @@ class Quiet:
     _worked: float = 0.0
     _deadline: float = 0.0
 
+    def next(self, now: float, seconds: float) -> Quiet:
+        """Return the next wait, which knows what this one has learned of the operator."""
+        return Quiet(self.pace, now, seconds, self.gap, self.is_polling)
+
     def change(self, now: float, *, is_made: bool = False) -> None:
         """Note a change; `is_made`: of an object that was not there."""
         self.last = now
@@ -76,9 +82,11 @@ class Quiet:
             self.gap = min(max(self.gap, now - self._made), LONGEST_GAP)
             self._made, self._deadline = now, now + self.pace.limit
 
-    def work(self, now: float) -> None:
-        """Note that it is at work."""
-        if now - self.began < WORK:
+    def work(self, now: float, *, asks: bool = False) -> None:
+        """Note that it is at work; `asks`: it makes requests meanwhile."""
+        if now - self._made >= WORK:
+            self.is_polling |= asks
+        elif not self.is_polling:
             self._worked = now
             self._deadline = max(self._deadline, now + self.pace.limit)
 

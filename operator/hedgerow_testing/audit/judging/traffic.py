@@ -82,24 +82,18 @@ def is_counted(write: LoggedWrite) -> bool:
     return _LEADER not in (metadata(write.after or {}).get("annotations") or {})
 
 
-def by_object(
-    rule: str,
-    writes: Iterable[LoggedWrite],
-    when: str,
-    least: int = 1,
-) -> Iterator[Finding]:
-    """Yield a finding for each object that was changed at least so often when it should not be."""
+def at_rest(writes: Iterable[LoggedWrite], when: str) -> Iterator[Finding]:
+    """Yield a finding for each object that was changed again when it should not be."""
     writes_of: dict[str, list[LoggedWrite]] = {}
     for write in writes:
         writes_of.setdefault(write.object.key, []).append(write)
     for some in writes_of.values():
         first, count = some[0], len(some)
-        times = "once" if count == 1 else f"{count} times"
-        if count >= least:
+        if count > 1:
             yield Finding(
-                rule,
+                "writes-at-rest",
                 first.object,
-                f"it was changed {times} {when}",
+                f"it was changed {count} times {when}",
                 request=first.request.evidence,
                 count=count,
             )

@@ -41,7 +41,7 @@ TAKEN = Finding(
     PUT,
     ("other-spelling", "whole-object-update"),
 )
-GONE = "never-quiet Widget.example.org/other"
+GONE = "writes-at-rest Widget.example.org/other"
 NOTED = Finding("empty-writes", DEMO, "a write changed nothing")
 
 
@@ -49,7 +49,7 @@ def report(*findings: Finding, partial: str = "") -> AuditReport:
     recorder = FindingRecorder()
     recorder.add(*findings)
     recorder.partial = partial
-    recorder.checked("never-quiet", "45 seconds")
+    recorder.checked("writes-at-rest", "45 seconds")
     recorder.unchecked("replicas-taken", "no child has replicas")
     recorder.notes["1 field could not be changed"] = None
     recorder.figures = Figures(seconds=90.5, requests=10, writes=2, quiet_after=1.0)
@@ -94,7 +94,7 @@ def test_the_page_has_a_verdict_for_each_rule_and_each_finding_with_its_remedy(t
     assert "Audit of run 'a b'" in out
     assert "✗ reapply-conflict" in out
     assert "! empty-writes" in out
-    assert "✓ never-quiet" in out
+    assert "✓ writes-at-rest" in out
     assert "· replicas-taken" in out
     assert "no child has replicas" in out
     assert ".spec.interval: 60s → 1m0s\\u001b[2J; manager (Update) holds it" in out

@@ -20,7 +20,7 @@ from hedgerow_testing.audit.cli.outputs import (
 from hedgerow_testing.audit.judging.baseline import BaselineError, baseline, compared, line_of
 from testing.audit.reports import CLEAN, EVIL, ORDINARY, RESTLESS, TIMEOUT, VAIN, hostile, report
 
-GONE = "never-quiet Service/old .spec.ports"
+GONE = "writes-at-rest Service/old .spec.ports"
 
 
 class TestTargets:
@@ -127,7 +127,7 @@ class TestBaselines:
 
         assert outcome.gone == (GONE,)
         lines = file.read_text().splitlines()
-        assert lines[4:] == [line_of(RESTLESS), "# see 12", line_of(TIMEOUT)]
+        assert lines[4:] == ["# see 12", line_of(TIMEOUT), line_of(RESTLESS)]
 
     def test_one_read_from_elsewhere_gives_its_comments_to_a_new_file(self, file, tmp_path):
         file.write_text(baseline((TIMEOUT,)).replace("reapply", "# see 12\nreapply"))

@@ -162,7 +162,7 @@ def test_a_partial_report_says_so_first():
 
 
 def test_what_a_baseline_knows_is_marked_and_what_is_gone_is_named():
-    gone = "never-quiet Service/old .spec.ports"
+    gone = "writes-at-rest Service/old .spec.ports"
     document = shown(ORDINARY, dict.fromkeys((line_of(TIMEOUT), line_of(VAIN), gone), ()))
 
     assert "2 findings to mend; 2 known from the baseline" in document
