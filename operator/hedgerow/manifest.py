@@ -61,11 +61,11 @@ def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
 
     Raises OSError.
     """
-    for each in given:
-        if each == STDIN:
+    for name in given:
+        if name == STDIN:
             yield "standard input", _text(sys.stdin.buffer)
         else:
-            yield from texts(Path(each))
+            yield from texts(Path(name))
 
 
 def texts(path: Path, *, deep: bool = False) -> Iterator[tuple[str, str]]:
@@ -73,8 +73,8 @@ def texts(path: Path, *, deep: bool = False) -> Iterator[tuple[str, str]]:
 
     Raises OSError.
     """
-    found = (path.rglob("*") if deep else path.iterdir()) if path.is_dir() else [path]
-    for file in sorted(p for p in found if p == path or p.suffix in _ENDINGS):
+    paths = (path.rglob("*") if deep else path.iterdir()) if path.is_dir() else [path]
+    for file in sorted(p for p in paths if p == path or p.suffix in _ENDINGS):
         with file.open("rb") as opened:
             yield str(file), _text(opened)
 
@@ -150,8 +150,8 @@ class _Loader(yaml.CSafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        found = super().construct_mapping(node, deep)
-        return {_key(key, node): value for key, value in found.items()}
+        mapping = super().construct_mapping(node, deep)
+        return {_key(key, node): value for key, value in mapping.items()}
 
 
 for _tag in _NOT_JSON:
@@ -165,8 +165,8 @@ def _number(text: str) -> int | float | None:
     Raises ValueError for a number that JSON cannot express.
     """
     plain = text if text.startswith(".") else text.replace("_", "")
-    if found := _INTEGER.fullmatch(plain):
-        sign, digits = found.groups()
+    if match := _INTEGER.fullmatch(plain):
+        sign, digits = match.groups()
         octal = digits[:1] == "0" and digits[1:2].isdecimal()
         number = int(f"{sign}{digits}", 8 if octal else 0)
         if -(2**63) <= number < 2**64:
@@ -250,9 +250,9 @@ def from_yaml(text: str) -> tuple[Any, ...]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        told = " ".join(str(getattr(error, "problem", None) or error).split())
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
         hint = _hint(text, mark.line) if mark else ""
-        raise ManifestError(f"{where}{told}{hint}") from error
+        raise ManifestError(f"{where}{problem}{hint}") from error
     except ManifestError:
         raise
     except ValueError as error:
@@ -331,11 +331,11 @@ def _measured(node: yaml.Node, known: dict[int, _Measure | None]) -> _Measure:
         return _Measure(1 + len(node.value), 0)
     if id(node) not in known:
         known[id(node)] = None
-        found = [_measured(below, known) for below in _below(node)]
-        depth = 1 + max((below.depth for below in found), default=0)
+        parts = [_measured(below, known) for below in _below(node)]
+        depth = 1 + max((below.depth for below in parts), default=0)
         if depth > DEEPEST:
             raise _too_deep(node.start_mark)
-        known[id(node)] = _Measure(1 + sum(below.weight for below in found), depth)
+        known[id(node)] = _Measure(1 + sum(below.weight for below in parts), depth)
     measure = known[id(node)]
     if measure is None:
         raise ManifestError(f"line {node.start_mark.line + 1}: it is nested within itself")

@@ -41,9 +41,9 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _PLURAL = re.compile(r"(?![0-9])" + _LABEL)
 """How each part of an `api` is spelled."""
 _BUILT_IN = tuple(
-    one.api
-    for one in (*vars(builtin).values(), Job)
-    if isinstance(one, type) and issubclass(one, View) and "api" in vars(one)
+    kind.api
+    for kind in (*vars(builtin).values(), Job)
+    if isinstance(kind, type) and issubclass(kind, View) and "api" in vars(kind)
 )
 
 
@@ -107,9 +107,9 @@ class Registry:
     def controller_of(self, group_version: str, kind: str) -> Controller[Any] | None:
         """Return the controller of a custom resource, or None."""
         kinds = {
-            (one.resource.api.group_version, one.resource.api.kind): one
-            for one in self.controllers
-            if one.is_custom
+            (controller.resource.api.group_version, controller.resource.api.kind): controller
+            for controller in self.controllers
+            if controller.is_custom
         }
         return kinds.get((group_version, kind))
 

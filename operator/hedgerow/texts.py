@@ -18,9 +18,9 @@ _DELETE: Final = "\x7f"
 _STRETCH: Final = re.compile(r"[^\n\t]+")
 
 
-def numbered(count: int, one: str, more: str = "") -> str:
+def numbered(count: int, singular: str, plural: str = "") -> str:
     """Return a number of things in words: `1 child`, `2 children`."""
-    return f"{count} {one if count == 1 else more or one + 's'}"
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def command_line(program: str, *words: str) -> str:

@@ -90,11 +90,11 @@ def instant(text: str) -> datetime | None:
     if not _RFC_3339.fullmatch(text):
         return None
     try:
-        found = datetime.fromisoformat(text)
-        found.astimezone(UTC)
+        parsed = datetime.fromisoformat(text)
+        parsed.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return found
+    return parsed
 
 
 def _whole_seconds(instant: datetime) -> datetime:

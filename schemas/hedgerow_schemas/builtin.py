@@ -48,10 +48,10 @@ def _kept_conditions(pod: View) -> Iterator[Object]:
     Whoever may write the status of pods may write a text of any length.
     """
     for kind in ("Ready", "PodScheduled"):
-        found = _entry(pod.items("status", "conditions"), "type", kind)
-        view = View(found)
-        if found and (kind == "Ready" or view.text("status") == "False"):
-            yield {key: v[:LONGEST_TEXT] if isinstance(v, str) else v for key, v in found.items()}
+        entry = _entry(pod.items("status", "conditions"), "type", kind)
+        view = View(entry)
+        if entry and (kind == "Ready" or view.text("status") == "False"):
+            yield {key: v[:LONGEST_TEXT] if isinstance(v, str) else v for key, v in entry.items()}
 
 
 class WithConditions(View):
@@ -387,8 +387,8 @@ class EndpointSlice(View):
     @property
     def ready_pods(self) -> tuple[str, ...]:
         """The names of the pods that are ready here; an endpoint that does not say so is."""
-        found = (View(endpoint) for endpoint in self.items("endpoints") if _is_ready(endpoint))
-        return tuple(name for one in found if (name := one.text("targetRef", "name")))
+        ready = (View(endpoint) for endpoint in self.items("endpoints") if _is_ready(endpoint))
+        return tuple(name for view in ready if (name := view.text("targetRef", "name")))
 
 
 def _is_ready(endpoint: Any) -> bool:

@@ -154,14 +154,14 @@ def closure(types: Mapping[str, Schema], names: Iterable[str]) -> frozenset[str]
 
     Raises SchemaError when one of them is not among the types.
     """
-    found: set[str] = set()
+    known: set[str] = set()
     ahead = list(names)
     while ahead:
         name = ahead.pop()
-        if name not in found:
-            found.add(name)
+        if name not in known:
+            known.add(name)
             ahead += _references(_type(types, name))
-    return frozenset(found)
+    return frozenset(known)
 
 
 def _type(types: Mapping[str, Schema], name: str) -> Schema:

@@ -127,7 +127,7 @@ class _Translation:
         if sorted(real, key=str) == _INT_OR_STRING:
             return {"x-kubernetes-int-or-string": True}
         if len(real) != 1:
-            types = " or ".join(str(one.get("type") or one.get("$ref")) for one in real)
+            types = " or ".join(str(schema.get("type") or schema.get("$ref")) for schema in real)
             raise SchemaError(f"{path}: a choice of {types} has no place in a structural schema")
         return self.node(real[0], path)
 
@@ -140,8 +140,8 @@ def _described(schema: Schema, default: Any) -> Schema:
     """
     if default in (None, [], {}) or default == _implied(schema):
         return {}
-    told = f"Defaults to {json.dumps(default, separators=(',', ':'))}."
-    return {"description": " ".join(filter(None, (schema.get("description"), told)))}
+    sentence = f"Defaults to {json.dumps(default, separators=(',', ':'))}."
+    return {"description": " ".join(filter(None, (schema.get("description"), sentence)))}
 
 
 def _implied(schema: Schema) -> Schema:
@@ -153,6 +153,6 @@ def _implied(schema: Schema) -> Schema:
 def _lean(value: Any) -> Any:
     """Return a value without what is empty in its maps."""
     if isinstance(value, dict):
-        known = {name: _lean(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        return {name: each for name, each in known.items() if each not in (None, "", [], {})}  # pyright: ignore[reportUnknownVariableType]
-    return [_lean(each) for each in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+        known = {name: _lean(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {name: item for name, item in known.items() if item not in (None, "", [], {})}  # pyright: ignore[reportUnknownVariableType]
+    return [_lean(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]

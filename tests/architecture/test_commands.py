@@ -13,7 +13,7 @@ import pytest
 
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.install import definitions
-from hedgerow.cli.install.command import told
+from hedgerow.cli.install.command import change_lines
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.immutable import Fixed
 from hedgerow.plan.remedies import overview, remedies
@@ -197,7 +197,7 @@ class TestPlaces:
             claims_refused("shop"),
             str(Fixed(Service({"metadata": {"name": "x", "namespace": "y"}, "spec": {"a": 1}}),
                       ("spec", "a"), 2, "loses it")),
-            "\n".join(told(CRD)),
+            "\n".join(change_lines(CRD)),
         ],
     )  # fmt: skip
     def test_one_in_a_sentence_is_in_backticks_so_that_no_terminal_folds_it(self, text):

@@ -73,8 +73,8 @@ def _named(ctx: typer.Context, incomplete: str, kind: str, prefix: str = "") -> 
         for api in (meant.api, *meant.others):  # some commands take a word for a kind of ours first
             with suppress(KubeError):
                 there = place if api.namespaced else ""
-                found = await cluster.list(api, there, reduce=_name, partial=True)
-                names += [prefix + obj["metadata"]["name"] for obj in found.items]
+                listing = await cluster.list(api, there, reduce=_name, partial=True)
+                names += [prefix + obj["metadata"]["name"] for obj in listing.items]
         return names
 
     return _asked(ctx, incomplete, ask)
@@ -92,12 +92,12 @@ def _asked(
     choice = ClusterChoice(given.get("kubeconfig"), given.get("context"), given.get("namespace"))
 
     async def answer() -> list[str]:
-        async with connected("completion", choice) as found:
-            return await ask(found)
+        async with connected("completion", choice) as cluster:
+            return await ask(cluster)
 
     with _hurried(), redirect_stderr(io.StringIO()), suppress(Exception):
-        found = anyio.run(answer)
-        fitting = (each for each in found if each.startswith(incomplete) and each.isprintable())
+        names = anyio.run(answer)
+        fitting = (name for name in names if name.startswith(incomplete) and name.isprintable())
         return sorted(set(fitting))
     return []
 

@@ -70,15 +70,15 @@ class Lazy:
             gc.enable()
 
     def _loaded(self, name: str) -> Any:
-        found = getattr(import_module(self.module), self.name)
-        if isinstance(found, typer.Typer):
-            command = typer.main.get_group(found)
+        target = getattr(import_module(self.module), self.name)
+        if isinstance(target, typer.Typer):
+            command = typer.main.get_group(target)
             command.name = name
             return told_by(command, program_name())
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        single.command(name, cls=UnfoldedCommand)(found)
+        single.command(name, cls=UnfoldedCommand)(target)
         command: Any = typer.main.get_command(single)
-        if getattr(found, "takes_options", False):
+        if getattr(target, "takes_options", False):
             from hedgerow.cli.flags import controller_options  # noqa: PLC0415 - for these alone
 
             command.params += controller_options()

@@ -46,8 +46,8 @@ def complete_for_kubectl() -> None:
     *words, last = [program_name(), *sys.argv[1:]]
     os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last}"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
-    found = _answer("complete_fish").rstrip("\n")
-    echo_lines(f"{found}\n{_NO_FILES}" if found else _FILES)
+    candidates = _answer("complete_fish").rstrip("\n")
+    echo_lines(f"{candidates}\n{_NO_FILES}" if candidates else _FILES)
 
 
 def _answer(asked: str) -> str:
@@ -55,9 +55,9 @@ def _answer(asked: str) -> str:
     variable = completion_variable(program_name())
     os.environ[variable] = asked
     switch_on_completion()
-    told = StringIO()
+    printed = StringIO()
     try:
-        with redirect_stdout(told):
+        with redirect_stdout(printed):
             app(
                 [],
                 prog_name=program_name(),
@@ -68,4 +68,4 @@ def _answer(asked: str) -> str:
         pass
     finally:
         del os.environ[variable]
-    return told.getvalue()
+    return printed.getvalue()

@@ -110,8 +110,8 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
         case _ if hasattr(error, "format_message"):
             line, code = _usage(error, command), Exit.USAGE
         case _:
-            told = f"{type(error).__name__}: {error}"
-            line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
+            text = f"{type(error).__name__}: {error}"
+            line, code = f"{text}; this is a mistake in {program}: --debug shows where", Exit.FAILED
     return line, code
 
 
@@ -154,15 +154,15 @@ def _setting(error: ValidationError, program: str) -> str:
     from hedgerow.settings import flags  # noqa: PLC0415 - most errors are of other commands
 
     first = next(field_errors(error))
-    told = flags().get(first.field.partition("[")[0])
-    if told is None:
+    entry = flags().get(first.field.partition("[")[0])
+    if entry is None:
         named = (
             flag.variable(program)
             for _, flag in flags().values()
             if f"{flag.long} " in first.detail
         )
         return first.detail + "".join(map(environment, named))
-    flag = told[1]
+    flag = entry[1]
     takes = f"takes {flag.takes}" if flag.takes else first.detail
     return f"{first.value!r} is not valid: {flag.long} {takes}{environment(flag.variable(program))}"
 
@@ -170,8 +170,8 @@ def _setting(error: ValidationError, program: str) -> str:
 def _usage(error: Any, called: str) -> str:
     """Return a usage error of the command line library in one line."""
     context = getattr(error, "ctx", None)
-    told: str = getattr(error, COMMAND_PATH, called)
-    command = context.command_path if context else told
+    path: str = getattr(error, COMMAND_PATH, called)
+    command = context.command_path if context else path
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)
     # A group without a command has already shown its help, and its message is empty.

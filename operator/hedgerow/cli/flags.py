@@ -42,11 +42,11 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         context = given.pop(COMMAND)
         options = given_options(context)
-        told = {name: value for name, value in given.items() if value not in (None, [])}
+        values = {name: value for name, value in given.items() if value not in (None, [])}
         call = program()
-        for told_of in unknown_variables(os.environ, _variables(call.name), call.name):
-            say(told_of)
-        settings = Settings(**told, program=call.name, debug=call.debug, options=options)
+        for warning in unknown_variables(os.environ, _variables(call.name), call.name):
+            say(warning)
+        settings = Settings(**values, program=call.name, debug=call.debug, options=options)
         check(settings.controllers, settings.namespaces)
         configured(options, settings.controllers, context)
         command(settings)
@@ -69,7 +69,7 @@ def unknown_variables(names: Iterable[str], known: Collection[str], program: str
     prefix = variable_prefix(program)
     for name in sorted(names):
         if name.startswith(prefix) and name not in known and not _OF_SERVICE.search(name):
-            words = [one.removeprefix(prefix) for one in known if one.startswith(prefix)]
+            words = [other.removeprefix(prefix) for other in known if other.startswith(prefix)]
             nearest = get_close_matches(name.removeprefix(prefix), words, 1)
             meant = f"; did you mean {prefix}{nearest[0]}?" if nearest else ""
             yield f"the environment variable {printable(name)} means nothing{meant}"
@@ -92,9 +92,9 @@ def check(controllers: Iterable[str], namespaces: Iterable[str] = ()) -> None:
     It is raised too for namespaces, if a controller is for all of them.
     """
     flag = flags()["controllers"][1]
-    if controllers and (told := registry().unknown(controllers)):
+    if controllers and (problem := registry().unknown(controllers)):
         raise typer.BadParameter(
-            told + environment(flag.variable(program_name())), param_hint=flag.long
+            problem + environment(flag.variable(program_name())), param_hint=flag.long
         )
     if namespaces and controllers and (wide := registry().limited(controllers).for_namespaces):
         raise typer.BadParameter(
@@ -168,8 +168,8 @@ def _of_which(controller: str, given: Mapping[str, str], error: str) -> str:
     for option, value in given.items():
         try:
             registry().configured({controller: {option: value}})
-        except ValueError as found:
-            if str(found) == error:
+        except ValueError as refused:
+            if str(refused) == error:
                 return f"--{controller}-{option}"
     return f"the options of {controller}"
 

@@ -104,8 +104,8 @@ def manifests_command(
         controllers=tuple(controllers or ()),
         options=given_options(command),
     )
-    if told := registry().unknown(settings.controllers):
-        raise typer.BadParameter(f"--controllers: {told}")
+    if problem := registry().unknown(settings.controllers):
+        raise typer.BadParameter(f"--controllers: {problem}")
     check(settings.controllers, settings.namespaces)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
@@ -116,6 +116,6 @@ def manifests_command(
         chosen = registry().limited(settings.controllers)
         objects = [*rendered(chosen.resources, program_name(), say).values(), *objects]
     echo_lines(to_yaml(*objects), nl=False)
-    defined = sum(one["kind"] == CRD.kind for one in objects)
+    defined = sum(obj["kind"] == CRD.kind for obj in objects)
     if crds and defined < len(registry().limited(settings.controllers).resources):
         raise typer.Exit(Exit.FAILED)  # the definition that is left out was named

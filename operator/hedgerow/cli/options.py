@@ -114,17 +114,17 @@ def extended(
     """
     hints = get_type_hints(command, include_extras=True)
     own = [
-        one.replace(annotation=hints[name])
-        for name, one in signature(command).parameters.items()
+        parameter.replace(annotation=hints[name])
+        for name, parameter in signature(command).parameters.items()
         if name not in without
     ]
     added = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in options.items()
     ]
-    parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *added)]
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*own, *added)]
     run.__doc__ = command.__doc__
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] - the library looks here
     return run
 

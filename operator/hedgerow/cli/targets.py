@@ -85,19 +85,19 @@ async def found_kind(cluster: Cluster, word: str) -> ApiResource:
     Raises Missing, which names the kind if the word means one of ours, and KubeError.
     """
     try:
-        found = await find(cluster, word)
+        meaning = await find(cluster, word)
     except Missing as error:
-        ours = (one.resource.api for one in registry().controllers if is_meant(one, word))
+        ours = (c.resource.api for c in registry().controllers if is_meant(c, word))
         if (api := next(ours, None)) is None:
             raise
         request = discovery_of(api.kind, api.group_version)
         raise Missing(error.message, code=error.code, request=request) from error
-    if found.others:
-        named = ", ".join(map(spelled, found.others))
-        say(f"{word} is taken for {spelled(found.api)}; it could also mean {named}")
-    if found.failed:
-        say(f"no answer about the kinds of {', '.join(found.failed)}")
-    return found.api
+    if meaning.others:
+        named = ", ".join(map(spelled, meaning.others))
+        say(f"{word} is taken for {spelled(meaning.api)}; it could also mean {named}")
+    if meaning.failed:
+        say(f"no answer about the kinds of {', '.join(meaning.failed)}")
+    return meaning.api
 
 
 async def located(cluster: Cluster, target: tuple[str, str]) -> ObjectRef:

@@ -51,16 +51,16 @@ class UnfoldedGroup(TyperGroup):
 
 def parted(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return a help text without its examples, and these: each a command, and words about it."""
-    found: list[tuple[str, str]] = []
+    examples: list[tuple[str, str]] = []
 
     def left(item: re.Match[str]) -> str:
         code, words = map(_line, item.groups())
         if " " not in code:
             return item[0]
-        found.append((code, words))
+        examples.append((code, words))
         return ""
 
-    return _EXAMPLE.sub(left, cleandoc(text)).rstrip(), found
+    return _EXAMPLE.sub(left, cleandoc(text)).rstrip(), examples
 
 
 @contextmanager
@@ -156,12 +156,12 @@ def _print_examples(command: Any) -> None:
         echo(" Examples:")
     for line, words in examples:
         echo(f"{_MARGIN}{line}")
-        for told in wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False):
-            echo(f"{_MARGIN * 2}{told}")
+        for text in wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False):
+            echo(f"{_MARGIN * 2}{text}")
 
 
-def _glued(found: re.Match[str]) -> str:
-    return _line(found[0]).replace(" ", _GLUE)
+def _glued(match: re.Match[str]) -> str:
+    return _line(match[0]).replace(" ", _GLUE)
 
 
 def _line(text: str) -> str:

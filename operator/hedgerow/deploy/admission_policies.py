@@ -95,12 +95,12 @@ def unchanged_but(fields: Fields) -> str:
     return same_but("object", "oldObject", (*fields, *WRITTEN_BY_SERVER))
 
 
-def same_but(one: str, other: str, fields: Fields) -> str:
+def same_but(left: str, right: str, fields: Fields) -> str:
     """Return the expression that two maps differ in nothing but these fields.
 
     They are compared as `unchanged_but` says; `o` is no name for one of them.
     """
-    return " && ".join(_same((one, other), "", fields))
+    return " && ".join(_same((left, right), "", fields))
 
 
 def _same(maps: tuple[str, str], at: str, fields: Fields) -> Iterator[str]:
@@ -109,11 +109,11 @@ def _same(maps: tuple[str, str], at: str, fields: Fields) -> Iterator[str]:
     for first, *rest in fields:
         below[first].append(tuple(rest))
     keys = f"o{at}.orValue({{}})" if at else "o"
-    one, other = maps
+    left, right = maps
     yield (
-        f"[{one}, {other}].all(o, {keys}.size() <= {WIDEST}"
+        f"[{left}, {right}].all(o, {keys}.size() <= {WIDEST}"
         f" && {keys}.all(k, k in {to_ascii(sorted(below))}"
-        f" || {one}{at}[?k] == {other}{at}[?k]))"
+        f" || {left}{at}[?k] == {right}{at}[?k]))"
     )
     for name, within in sorted(below.items()):
         if () not in within:

@@ -32,7 +32,7 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
 
     Nothing if no controller writes anything on behalf of its resources.
     """
-    asked = [one for one in controllers if _written(one)]
+    asked = [controller for controller in controllers if _written(controller)]
     if not asked:
         return []
     return admission_policy(
@@ -40,7 +40,7 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
         f"{names.base}-{AUTHORS}",
         (_judged(asked), ("CREATE", "UPDATE")),
         _VARIABLES,
-        [one for controller in asked for one in _validations(names, controller)],
+        [rule for controller in asked for rule in _validations(names, controller)],
     )
 
 

@@ -48,7 +48,7 @@ _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orV
 
 def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Object]:
     """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
-    written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.contributed))
+    written = (api for c in controllers for api in (*(k.api for k in c.owns), *c.contributed))
     judged = ((api.group, api.plural) for api in (EVENTS, Secret.api, *written))
     return _policy(
         names, CHILDREN, judged, _variables(names, controllers), _validations(names, controllers)
@@ -125,7 +125,7 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
 
 def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     """Return what may be written to objects that are no children, or are none afterwards."""
-    shared = [_is_child(one, kind) for one in controllers for kind in one.shared]
+    shared = [_is_child(c, kind) for c in controllers for kind in c.shared]
     contributions = dict.fromkeys(
         _is_contribution(names, controller, api)
         for controller in controllers

@@ -59,23 +59,23 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
     name. What it contributes to is never created nor deleted. Events are applied, create-only.
     Nothing is written to a Namespace.
     """
-    found = rights("events.k8s.io", "events", APPLY)
+    needed = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
         api = controller.resource.api
         where = controller.built_in.select.namespace
-        found |= rights(api.group, api.plural, WATCH, namespace=where)
+        needed |= rights(api.group, api.plural, WATCH, namespace=where)
         if controller.is_custom:
-            found |= rights(api.group, f"{api.plural}/status", ("patch",))
+            needed |= rights(api.group, f"{api.plural}/status", ("patch",))
         elif controller.writes_resource:
-            found |= rights(api.group, api.plural, CONTRIBUTE, namespace=where)
+            needed |= rights(api.group, api.plural, CONTRIBUTE, namespace=where)
         for target in controller.contributes:
-            found |= rights(target.kind.api.group, target.kind.api.plural, CONTRIBUTE)
+            needed |= rights(target.kind.api.group, target.kind.api.plural, CONTRIBUTE)
         for kind in controller.owns:
-            found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
+            needed |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
         for relation in controller.relates:
             kind, where = relation.kind.api, relation.select.namespace
-            found |= rights(kind.group, kind.plural, WATCH, namespace=where)
-    return found
+            needed |= rights(kind.group, kind.plural, WATCH, namespace=where)
+    return needed
 
 
 def by_namespace(granted: RightSet) -> dict[str, RightSet]:

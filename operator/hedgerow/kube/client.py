@@ -121,11 +121,11 @@ async def _log_in(arguments: _LoginArguments, context: str | None, server: str =
     except (ValueError, KeyError, RuntimeError, OSError, ImportError, httpx.InvalidURL) as error:
         raise _unusable(error, access) from error
     namespace = arguments.namespace or access.namespace
-    found = Login(given.server, access.context, namespace, requests, watches)
-    if server and found.server != server:
-        await found.aclose()
-        raise ConfigError(f"context {found.context} now is {found.server}, no longer {server}")
-    return found
+    login = Login(given.server, access.context, namespace, requests, watches)
+    if server and login.server != server:
+        await login.aclose()
+        raise ConfigError(f"context {login.context} now is {login.server}, no longer {server}")
+    return login
 
 
 async def _asked(access: ClusterAccess) -> LoginCredentials:

@@ -186,10 +186,10 @@ class Cluster:
             if error.served:
                 return None
             raise
-        found = await bodies.kubernetes(answer, request)
+        obj = await bodies.kubernetes(answer, request)
         if partial:
-            found.update({"apiVersion": api.group_version, "kind": api.kind})
-        return found
+            obj.update({"apiVersion": api.group_version, "kind": api.kind})
+        return obj
 
     async def list(
         self,
@@ -242,8 +242,8 @@ class Cluster:
                     raise
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
-            metadata, found = await bodies.items(answer, request, self._shard)
-            async for item in _decoded(found, request, self._shard):
+            metadata, contents = await bodies.items(answer, request, self._shard)
+            async for item in _decoded(contents, request, self._shard):
                 if isinstance(item, Undecoded):
                     undecoded.append(item)
                 else:
@@ -344,10 +344,10 @@ class Cluster:
         root = "apis" if "/" in group_version else "api"
         request = discovery_of(kind, group_version)
         try:
-            found = await self.get(f"/{root}/{group_version}")
+            listing = await self.get(f"/{root}/{group_version}")
         except Missing as error:
             raise Missing(_UNSERVED, code=error.code, request=request) from error
-        for entry in found.get("resources") or ():
+        for entry in listing.get("resources") or ():
             if entry["kind"] == kind and "/" not in entry["name"]:
                 return ApiResource(group_version, kind, entry["name"], entry["namespaced"])
         raise Missing(_UNSERVED, code=HTTPStatus.NOT_FOUND, request=request)
@@ -381,11 +381,11 @@ _UNSERVED = "the server does not serve it; is its CRD installed?"
 
 
 async def _decoded(
-    found: Iterable[Raw], request: Request, shard: Shard | None
+    contents: Iterable[Raw], request: Request, shard: Shard | None
 ) -> AsyncGenerator[Object | Undecoded]:
     """Yield the objects of a page that are a shard's, in stretches that the event loop can bear."""
     size = 0
-    for content in found:
+    for content in contents:
         size += len(content)
         if size > AT_ONCE:
             size = 0

@@ -143,7 +143,7 @@ class KubeError(Exception):
         return (
             is_validation
             and bool(self.causes)
-            and all(one.reason in _VALUELESS for one in self.causes)
+            and all(cause.reason in _VALUELESS for cause in self.causes)
         )
 
     @property

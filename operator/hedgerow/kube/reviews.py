@@ -59,7 +59,7 @@ class _Rule(BaseModel):
     def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
         asked = ((verb, self.verbs), (group, self.groups), (resource, self.resources))
         is_named = not self.names or name in self.names
-        return is_named and all({one, "*"} & set(given) for one, given in asked)
+        return is_named and all({value, "*"} & set(given) for value, given in asked)
 
 
 class _Rules(BaseModel):

@@ -17,8 +17,8 @@ _MONTHS: Final = 12
 def civil(day: int) -> tuple[int, int, int]:
     """Return a day's year, month and day of the month."""
     cycles, rest = divmod(day, CYCLE)
-    found = date.fromordinal(_START + rest)
-    return found.year + _YEARS * cycles, found.month, found.day
+    shifted = date.fromordinal(_START + rest)
+    return shifted.year + _YEARS * cycles, shifted.month, shifted.day
 
 
 def weekday(day: int) -> int:

@@ -71,10 +71,10 @@ class Field:
 
         A list of only commas is an empty set, which never matches. Raises ScheduleError.
         """
-        found = 0
+        bits = 0
         for item in text.split(","):
-            found |= self._range(item) if item else 0
-        return found
+            bits |= self._range(item) if item else 0
+        return bits
 
     def _range(self, text: str) -> int:
         span, *steps = text.split("/")

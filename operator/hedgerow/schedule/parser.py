@@ -62,10 +62,10 @@ def parse(expression: str, zone: tzinfo = UTC, anchor: datetime | None = None) -
 
 def _distance(duration: str) -> int:
     """Return the nanoseconds of `@every`; negative ones are refused (robfig: every second)."""
-    found = nanoseconds(duration)
-    if found < 0:
+    length = nanoseconds(duration)
+    if length < 0:
         raise ScheduleError("@every", duration, "it is negative; write for instance 1h30m")
-    return found
+    return length
 
 
 def errors(expression: str) -> Iterator[ScheduleError]:

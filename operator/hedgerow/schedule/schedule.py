@@ -55,8 +55,8 @@ class Schedule(ABC):
         Never means: no start until the end of the fifth year after the instant's year. Raises
         ValueError for an instant without a zone.
         """
-        found = self.next(zones.to_seconds(instant))
-        return None if found is None else zones.to_datetime(found)
+        start = self.next(zones.to_seconds(instant))
+        return None if start is None else zones.to_datetime(start)
 
     def before(self, instant: datetime) -> datetime | None:
         """Return the latest start that is not later than an instant, in UTC; None means never.
@@ -83,8 +83,8 @@ class Schedule(ABC):
 
         They are counted without visiting each. Raises ValueError for an instant without a zone.
         """
-        found, latest = self.count(zones.to_seconds(since), zones.to_seconds(until))
-        return Missed(found, None if latest is None else zones.to_datetime(latest))
+        number, latest = self.count(zones.to_seconds(since), zones.to_seconds(until))
+        return Missed(number, None if latest is None else zones.to_datetime(latest))
 
     def skipped(self, since: datetime, until: datetime, limit: int = 10) -> tuple[datetime, ...]:
         """Return the wall-clock times that match and that the zone skips between two instants.
@@ -93,8 +93,8 @@ class Schedule(ABC):
         most `limit` times in order, without a zone. Raises ValueError for an instant without a
         zone.
         """
-        found = self.left_out(zones.to_seconds(since), zones.to_seconds(until))
-        return tuple(map(zones.to_wall, islice(found, limit)))
+        times = self.left_out(zones.to_seconds(since), zones.to_seconds(until))
+        return tuple(map(zones.to_wall, islice(times, limit)))
 
     @abstractmethod
     def left_out(self, since: int, until: int) -> Iterator[int]:

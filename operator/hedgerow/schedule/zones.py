@@ -74,13 +74,13 @@ def offset(place: tzinfo, instant: int) -> int:
     calendar repeats then, and a zone's first and last rules are taken to hold for ever.
     """
     if isinstance(place, timezone):
-        found = place.utcoffset(None)
+        delta = place.utcoffset(None)
     else:
         near = instant
         while not FIRST <= near <= LAST:
             near += CYCLE * DAY * (1 if near < FIRST else -1)
-        found = (EPOCH + timedelta(seconds=near)).astimezone(place).utcoffset()
-    return (found or timedelta()) // _SECOND
+        delta = (EPOCH + timedelta(seconds=near)).astimezone(place).utcoffset()
+    return (delta or timedelta()) // _SECOND
 
 
 def next_change(place: tzinfo, instant: int, horizon: int) -> int:

@@ -10,7 +10,7 @@ import yaml
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
-from hedgerow.cli.install.command import Again, told_of_object
+from hedgerow.cli.install.command import Again, object_lines
 from hedgerow.cli.install.definitions import (
     FIELD_MANAGER,
     SERVED_TIMEOUT,
@@ -560,7 +560,7 @@ class TestRoles:
         server.store.apply(THEIRS, "kubectl", force=True)
         viewer, _ = await grant(cluster, RESOURCES, RESOURCES)
 
-        assert list(told_of_object(viewer)) == [
+        assert list(object_lines(viewer)) == [
             f"{VIEWER} conflicted",
             "  .rules is held by kubectl with another value: left as it is",
             f"  to take it over: `{Again().taking_over()}`",
@@ -581,5 +581,5 @@ class TestRoles:
         changes = await grant(cluster, RESOURCES, RESOURCES)
 
         assert {change.action for change in changes} == {"forbidden"}
-        assert "you may not write it" in next(iter(told_of_object(changes[0])))
+        assert "you may not write it" in next(iter(object_lines(changes[0])))
         assert {change.action for change in await revoke(cluster)} == {"forbidden"}

@@ -97,8 +97,8 @@ def install_command(
     """
     settings = Settings(controllers=tuple(controllers or ()))
     names = settings.controllers
-    if told := registry().unknown(names):
-        raise typer.BadParameter(f"--controllers: {told}")
+    if problem := registry().unknown(names):
+        raise typer.BadParameter(f"--controllers: {problem}")
     wanted = registry().limited(names).resources
     resources = tuple(definitions.rendered(wanted, program_name(), say))
 
@@ -113,7 +113,7 @@ def install_command(
             known, name = registry().resources, program_name()
             roles = await grant(cluster, resources, known, dry_run=dry_run, program=name)
             applied = {role.name for role in roles}
-            rest = [one for one in operator if one["metadata"]["name"] not in applied]
+            rest = [obj for obj in operator if obj["metadata"]["name"] not in applied]
             return changes, roles + await operate(cluster, rest, dry_run=dry_run, program=name)
 
     changes, objects = anyio.run(carry_out) if resources or operator else ((), ())
@@ -148,7 +148,7 @@ def uninstall_command(
     resources = registry().resources
 
     operator = operator_objects("-", "cluster", Settings())
-    removed = [one for one in reversed(operator) if one["kind"] != "Namespace"]
+    removed = [obj for obj in reversed(operator) if obj["kind"] != "Namespace"]
 
     async def carry_out() -> Sequence[DefinitionChange | ObjectChange]:
         async with connected() as cluster:
@@ -221,15 +221,15 @@ def show(
     if dry_run:
         # Whoever applies what is printed applies nothing by which objects would lose something.
         printed = (change.definition for change in changes if change.action != "refused")
-        echo_lines(to_yaml(*printed, *(one.body for one in objects if one.body)), nl=False)
+        echo_lines(to_yaml(*printed, *(obj.body for obj in objects if obj.body)), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
-        _say(shown, *told(change, again, dry_run=dry_run))
-    for one in objects:
-        _say(shown, *told_of_object(one, again, dry_run=dry_run))
+        _say(shown, *change_lines(change, again, dry_run=dry_run))
+    for obj in objects:
+        _say(shown, *object_lines(obj, again, dry_run=dry_run))
 
 
-def told(
+def change_lines(
     change: DefinitionChange, again: Again = _ALONE, *, dry_run: bool = False
 ) -> Iterable[str]:
     """Yield the lines of a change: what happened, conflicts and losses, and what to do of them."""
@@ -249,14 +249,14 @@ def told(
         yield f"  to take it over: `{again.taking_over()}`"
 
 
-def told_of_object(
-    one: ObjectChange, again: Again = _ALONE, *, dry_run: bool = False
+def object_lines(
+    change: ObjectChange, again: Again = _ALONE, *, dry_run: bool = False
 ) -> Iterable[str]:
     """Yield the lines of an object: what happened to it, and why nothing did."""
-    yield f"{one}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(one.action, '')}"
-    for held in one.conflicts:
+    yield f"{change}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(change.action, '')}"
+    for held in change.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
-    if one.conflicts:
+    if change.conflicts:
         yield f"  to take it over: `{again.taking_over()}`"
 
 

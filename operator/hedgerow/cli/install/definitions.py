@@ -100,14 +100,14 @@ def rendered(
     One that cannot be rendered is left out, and `problem` is told so in a line: it may be that of a
     package, and is not to stop the others.
     """
-    document, found = packaged_document(), dict[type[CustomResource], Any]()
+    document, definitions = packaged_document(), dict[type[CustomResource], Any]()
     for resource in resources:
         try:
-            found[resource] = render(resource, document, describe=False, program=program)
+            definitions[resource] = render(resource, document, describe=False, program=program)
         except Exception as error:  # noqa: BLE001 - a model of somebody else may raise anything
-            told = one_line(f"{type(error).__name__}: {error}")
-            problem(f"{crd_name(resource)} is left out, its definition cannot be rendered: {told}")
-    return found
+            why = one_line(f"{type(error).__name__}: {error}")
+            problem(f"{crd_name(resource)} is left out, its definition cannot be rendered: {why}")
+    return definitions
 
 
 def size(definition: Object) -> int:
@@ -160,7 +160,7 @@ async def render_for(
         ]
     except (Missing, Forbidden, SchemaError):
         document = await anyio.to_thread.run_sync(packaged_document)
-        return [render(one, document, describe=False, program=program) for one in resources]
+        return [render(kind, document, describe=False, program=program) for kind in resources]
 
 
 async def uninstall(
@@ -267,8 +267,8 @@ async def _await_served(
         return established and await _listed(cluster, resource)
 
     if not await _until(served, timing):
-        told = command_line("kubectl", "describe", "customresourcedefinition", name)
-        remedy = f"see `{told}`"
+        command = command_line("kubectl", "describe", "customresourcedefinition", name)
+        remedy = f"see `{command}`"
         raise InstallError(f"{name} is not served after {SERVED_TIMEOUT:.0f} s", remedy)
 
 
@@ -292,13 +292,13 @@ def _refuse_foreign(crd: Object, program: str) -> None:
         name = crd["metadata"]["name"]
         known = ", ".join(sorted(managers)) or "nobody"
         problem = f"{name} was not installed by {program} (its field managers: {known})"
-        told = command_line("kubectl", "delete", "customresourcedefinition", name)
-        raise InstallError(problem, f"`{told}` removes it")
+        command = command_line("kubectl", "delete", "customresourcedefinition", name)
+        raise InstallError(problem, f"`{command}` removes it")
 
 
 async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
     """Raise InstallError if resources exist; it names some of each kind."""
-    found: list[str] = []
+    problems: list[str] = []
     for resource in resources:
         try:
             count, names = await _instances(cluster, resource)
@@ -309,10 +309,10 @@ async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource
                 "try again, or give --delete-resources to lose them if they do",
             ) from error
         if count:
-            found.append(f"{count} {resource.api.plural} exist ({_shown(count, names)})")
-    if found:
+            problems.append(f"{count} {resource.api.plural} exist ({_shown(count, names)})")
+    if problems:
         raise InstallError(
-            ", ".join(found),
+            ", ".join(problems),
             "delete them first, or give --delete-resources to lose them with their definitions",
         )
 
@@ -350,10 +350,10 @@ async def _delete(
         return live is None or live["metadata"]["uid"] != uid
 
     if not await _until(gone, timing):
-        told = command_line("kubectl", "get", name, "-A", "-o", "yaml")
+        command = command_line("kubectl", "get", name, "-A", "-o", "yaml")
         raise InstallError(
             f"{name} is still there after {SERVED_TIMEOUT:.0f} s",
-            f"see which finalizers its resources wait for: `{told}`",
+            f"see which finalizers its resources wait for: `{command}`",
         )
     return DefinitionChange(name, "deleted", crd)
 

@@ -35,7 +35,7 @@ class Loss:
 def stored_without(before: Object, after: Object) -> list[str]:
     """Return the versions in which objects may be stored, and which the later definition lacks."""
     kept = _names(after)
-    return [one for one in View(before).items("status", "storedVersions") if one not in kept]
+    return [name for name in View(before).items("status", "storedVersions") if name not in kept]
 
 
 async def losses(cluster: Cluster, before: Object, after: Object) -> tuple[Loss, ...]:
@@ -44,7 +44,7 @@ async def losses(cluster: Cluster, before: Object, after: Object) -> tuple[Loss,
     The objects are read only if the two differ in a way by which they could lose something.
     Raises KubeError.
     """
-    found: dict[str, tuple[list[str], int]] = {}
+    lost: dict[str, tuple[list[str], int]] = {}
     spec, gone = before["spec"], _names(before) - _names(after)
     for version in _versions(after):
         present = _present(before, version["name"])
@@ -59,17 +59,17 @@ async def losses(cluster: Cluster, before: Object, after: Object) -> tuple[Loss,
         )
         lapsed = {f"{api.group}/{name}" for name in gone}
         listed = await cluster.list(api, reduce=partial(_judged, asked=asked, lapsed=lapsed))
-        _count(found, listed.items)
-    return tuple(Loss(what, tuple(names), count) for what, (names, count) in found.items())
+        _count(lost, listed.items)
+    return tuple(Loss(what, tuple(names), count) for what, (names, count) in lost.items())
 
 
-def _count(found: dict[str, tuple[list[str], int]], judged: Iterable[Object]) -> None:
-    for one in judged:
-        for what in one.get("whats", ()):
-            if what not in found and len(found) >= TOLD:
+def _count(lost: dict[str, tuple[list[str], int]], judged: Iterable[Object]) -> None:
+    for obj in judged:
+        for what in obj.get("whats", ()):
+            if what not in lost and len(lost) >= TOLD:
                 continue
-            names, count = found.setdefault(what, ([], 0))
-            found[what] = ([*names, one["name"]][:NAMED], count + 1)
+            names, count = lost.setdefault(what, ([], 0))
+            lost[what] = ([*names, obj["name"]][:NAMED], count + 1)
 
 
 def _judged(obj: Object, *, asked: Sequence[SchemaLimit], lapsed: set[str]) -> Object:
@@ -95,10 +95,10 @@ def _names(definition: Object) -> set[str]:
 def _present(definition: Object, name: str) -> Object:
     """Return the version of that name, or else the one in which objects are stored."""
     versions = _versions(definition)
-    named = [one for one in versions if one["name"] == name]
-    return (named or [one for one in versions if one.get("storage")])[0]
+    named = [version for version in versions if version["name"] == name]
+    return (named or [version for version in versions if version.get("storage")])[0]
 
 
 def _schema(version: Object) -> Object:
-    found = View(version).mapping("schema", "openAPIV3Schema")
-    return dict(found) or {"x-kubernetes-preserve-unknown-fields": True}
+    schema = View(version).mapping("schema", "openAPIV3Schema")
+    return dict(schema) or {"x-kubernetes-preserve-unknown-fields": True}

@@ -94,7 +94,7 @@ def _limits(
         yield from _limits(was, now, (*at, step), _kept_in(now))
     if keeps and "metadata" in _properties(after):
         # Of the metadata a schema limits the name, and nothing of it is pruned.
-        was, now = (_properties(_properties(one).get("metadata", {})) for one in (before, after))
+        was, now = (_properties(_properties(side).get("metadata", {})) for side in (before, after))
         for name in now:
             yield from _limits(was.get(name, {}), now[name], (*at, "metadata", name), frozenset())
 
@@ -140,27 +140,27 @@ _PLAIN: Final = (
 
 def _asked(schema: Schema) -> dict[str, Any]:
     """Return what a schema asks of a value itself, by words that `_breaks` knows."""
-    found = {word: schema[word] for word in _PLAIN if schema.get(word)}
-    found["type"] = (
+    demands = {word: schema[word] for word in _PLAIN if schema.get(word)}
+    demands["type"] = (
         "int-or-string" if schema.get("x-kubernetes-int-or-string") else schema.get("type"),
         bool(schema.get("nullable")),
     )
     for word in ("minimum", "maximum"):
         if word in schema:
-            found[word] = (schema[word], bool(schema.get(f"exclusive{word.capitalize()}")))
+            demands[word] = (schema[word], bool(schema.get(f"exclusive{word.capitalize()}")))
     for name in schema.get("required", ()):
         if "default" not in _properties(schema).get(name, {}):
-            found[f"required {name}"] = name
+            demands[f"required {name}"] = name
     if schema.get("x-kubernetes-list-type") in ("set", "map"):
-        found["unique"] = tuple(schema.get("x-kubernetes-list-map-keys", ()))
+        demands["unique"] = tuple(schema.get("x-kubernetes-list-map-keys", ()))
     for rule in schema.get(_RULES, ()):
         text = str(rule["rule"])
         # What holds for new objects alone, or for changes alone, breaks none that is there.
         if not text.startswith("oldSelf.hasValue() ||") and (
             "oldSelf" not in text or rule.get("optionalOldSelf")
         ):
-            found[f"rule {text}"] = str(rule.get("message") or text)
-    return found
+            demands[f"rule {text}"] = str(rule.get("message") or text)
+    return demands
 
 
 def _said(word: str, limit: Any) -> str:
@@ -175,8 +175,8 @@ def _said(word: str, limit: Any) -> str:
         least = "greater than" if kind == "minimum" else "less than"
         most = "at least" if kind == "minimum" else "at most"
         return f"must be {least if is_exclusive else most} {bound}"
-    told = limit[0] if kind == "type" else quoted(limit)
-    return _WORDS.get(kind, f"a new {kind}, which only the API server can try: {{}}").format(told)
+    text = limit[0] if kind == "type" else quoted(limit)
+    return _WORDS.get(kind, f"a new {kind}, which only the API server can try: {{}}").format(text)
 
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -206,7 +206,7 @@ def _values(value: Any, path: SchemaPath) -> Iterator[Any]:
         below = value if is_list(value) else ()
     elif is_map(value):
         below = value.values() if step is Each.KEY else [value[step]] if step in value else ()
-    yield from chain.from_iterable(_values(one, tuple(rest)) for one in below)
+    yield from chain.from_iterable(_values(inner, tuple(rest)) for inner in below)
 
 
 def _lost(value: Any, kept: frozenset[str]) -> list[str]:
@@ -249,7 +249,7 @@ _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 
 def _repeats(items: Iterable[Any]) -> bool:
-    texts = [encode(one) for one in items]
+    texts = [encode(item) for item in items]
     return len({*texts}) < len(texts)
 
 
@@ -259,7 +259,7 @@ def _is_repeated(value: Any, keys: tuple[str, ...]) -> bool:
         return False
     if not keys:
         return _repeats(value)
-    return _repeats([View(one).at(key) for key in keys] for one in value if is_map(one))
+    return _repeats([View(item).at(key) for key in keys] for item in value if is_map(item))
 
 
 def _mismatches(value: Any, pattern: str) -> bool:

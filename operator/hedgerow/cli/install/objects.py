@@ -73,7 +73,7 @@ async def grant(
         except Forbidden:
             changes.append(ObjectChange(name, "forbidden", {}))
             continue
-        kept = [one for one in known if one in wanted or _is_in(live, one)]
+        kept = [kind for kind in known if kind in wanted or _is_in(live, kind)]
         changes.append(await _put(cluster, make(names, kept), dry_run=dry_run, program=program))
     return changes
 
@@ -92,8 +92,8 @@ async def revoke(
     roles = [make(Names(program=program), ()) for make in (access.viewer, access.editor)]
     named = {role["metadata"]["name"] for role in roles}
     others = (body for body in objects if body["metadata"]["name"] not in named)
-    found = [await _removed(cluster, body, program) for body in (*others, *roles)]
-    return [change for change in found if change]
+    changes = [await _removed(cluster, body, program) for body in (*others, *roles)]
+    return [change for change in changes if change]
 
 
 async def _removed(cluster: Cluster, body: Object, program: str) -> ObjectChange | None:

@@ -90,7 +90,7 @@ def missed_count(
     cj: CronJob,
     schedule: Schedule,
     record: StartRecord,
-    found: MissedStarts,
+    starts: MissedStarts,
     *,
     since: datetime,
     now: datetime,
@@ -113,7 +113,7 @@ def missed_count(
         since = record.before
     remembered = 0 if record.fresh else cj.status.missed or 0
     return MissedCount(
-        missed=found.missed or max(passed, remembered, 0),
+        missed=starts.missed or max(passed, remembered, 0),
         since=since,
-        too_many=too_many or found.too_many,
+        too_many=too_many or starts.too_many,
     )

@@ -349,17 +349,17 @@ def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
     return replace(
         controller,
         relates=tuple(
-            replace(one, of=keys(one), reduce=guarded(one.reduce, unreduced))
-            for one in controller.relates
+            replace(relation, of=keys(relation), reduce=guarded(relation.reduce, unreduced))
+            for relation in controller.relates
         ),
         contributes=tuple(
             replace(
-                one,
-                of=guarded(one.of, lambda _: None),
-                concerns=guarded(one.concerns, lambda _: False),
-                reduce=guarded(one.reduce, unreduced),
+                target,
+                of=guarded(target.of, lambda _: None),
+                concerns=guarded(target.concerns, lambda _: False),
+                reduce=guarded(target.reduce, unreduced),
             )
-            for one in controller.contributes
+            for target in controller.contributes
         ),
     )
 

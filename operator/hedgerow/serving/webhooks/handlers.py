@@ -36,9 +36,7 @@ def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
     server limits the size of a body and the time for it.
     """
     return Starlette(
-        routes=[
-            Route(path_of(one.resource.api), _endpoint(one)) for one in controllers if one.is_custom
-        ]
+        routes=[Route(path_of(c.resource.api), _endpoint(c)) for c in controllers if c.is_custom]
     )
 
 
