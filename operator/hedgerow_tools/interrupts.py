@@ -26,12 +26,12 @@ def run(action: Callable[[], Awaitable[None]]) -> None:
     # A cancelled subprocess is ended and reaped at once; asyncio then warns that it is gone.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
 
-    async def told() -> int:
+    async def work() -> int:
         return await until_signal(
             action, lambda caught: echo(f"interrupted by {caught.name}", err=True)
         )
 
-    if number := anyio.run(told):
+    if number := anyio.run(work):
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 

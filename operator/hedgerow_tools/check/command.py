@@ -83,8 +83,8 @@ def check_command(
             **given,
         }
     )
-    if told := registry().unknown(settings.controllers):
-        raise typer.BadParameter(f"--controllers: {told}")
+    if problem := registry().unknown(settings.controllers):
+        raise typer.BadParameter(f"--controllers: {problem}")
     check_controllers(settings.controllers, settings.namespaces)
 
     async def carry_out() -> bool:

@@ -34,12 +34,12 @@ class StateLine:
     """One thing that was looked for, and what was found."""
 
     what: str
-    found: str
+    finding: str
     is_well: bool = True
 
     def __str__(self) -> str:
         """Return it as a line."""
-        return f"{'✓' if self.is_well else '✗'} {self.what}: {self.found}"
+        return f"{'✓' if self.is_well else '✗'} {self.what}: {self.finding}"
 
 
 async def state(
@@ -50,8 +50,8 @@ async def state(
     Raises KubeError only if the API server does not say its version.
     """
     server = await cluster.get("/version")
-    told, warning = str(server.get("gitVersion", "?")), untested(server)
-    yield StateLine("server", f"{told}: {warning}" if warning else told, not warning)
+    release, warning = str(server.get("gitVersion", "?")), untested(server)
+    yield StateLine("server", f"{release}: {warning}" if warning else release, not warning)
     chosen = registry.limited(settings.controllers)
     for resource in chosen.resources:
         yield await _definition(cluster, resource, settings.program, command)
@@ -122,8 +122,8 @@ async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Stat
     except KubeError as error:
         yield StateLine("operator", f"its Lease cannot be read: {error}", is_well=False)
         return
-    found = list(_held(leases, base, place, cluster.server_time()))
-    for line in found or [StateLine("operator", f"no elected one: no Lease {place}/{base}")]:
+    lines = list(_held(leases, base, place, cluster.server_time()))
+    for line in lines or [StateLine("operator", f"no elected one: no Lease {place}/{base}")]:
         yield line
 
 
@@ -156,8 +156,8 @@ async def _rights(
     except KubeError as error:
         yield StateLine("rights", f"cannot be asked for: {error}", is_well=False)
         return
-    for one in lacking:
-        yield StateLine("rights", f"you lack {one}", is_well=False)
+    for right in lacking:
+        yield StateLine("rights", f"you lack {right}", is_well=False)
     if not lacking:
         names = ", ".join(chosen.names)
         yield StateLine("rights", f"you have all that {names} need")

@@ -33,8 +33,8 @@ def foreseen(
     That is what the server allocates where nobody declares it. Left out is the manifest's copy,
     which kubectl and the server keep up to date: it says again what the other lines say.
     """
-    found = difference(before, after, field_manager, structure)
-    lines = tuple(line for line in found if line.field_path != COPY)
+    differing = difference(before, after, field_manager, structure)
+    lines = tuple(line for line in differing if line.field_path != COPY)
     if ((after or {}).get("apiVersion"), (after or {}).get("kind")) != _SERVICE:
         return lines
     return tuple(replace(line, new=UNKNOWN) if _is_allocated(line) else line for line in lines)

@@ -131,7 +131,7 @@ class CountScope:
         """Return the options that choose these objects, or `all_of_them` that were asked for."""
         where = ("-n", self.namespace) if self.namespace else ()
         if self.named or not (all_of_them and where):
-            return (*(one.word for one in some[:MOST_NAMED]), *where)
+            return (*(obj.word for obj in some[:MOST_NAMED]), *where)
         return (*(("-l", self.labels) if self.labels else ("--all",)), *where)
 
 
@@ -170,11 +170,11 @@ def managers(objects: Iterable[CountedObject]) -> list[ManagerCount]:
     """Return the fields of each manager, the one with most fields first."""
     fields: Counter[_Key] = Counter()
     kinds: dict[_Key, Counter[str]] = {}
-    for one in objects:
-        for key, count in one.tally.entries:  # a manager may have an entry for each version
+    for obj in objects:
+        for key, count in obj.tally.entries:  # a manager may have an entry for each version
             fields[key] += count
-        for key in dict.fromkeys(key for key, _ in one.tally.entries):
-            kinds.setdefault(key, Counter())[one.api.kind] += 1
+        for key in dict.fromkeys(key for key, _ in obj.tally.entries):
+            kinds.setdefault(key, Counter())[obj.api.kind] += 1
     rows = (
         ManagerCount(key[0], key[1], fields[key], count.total(), dict(count), key[2])
         for key, count in kinds.items()
@@ -190,7 +190,7 @@ def leftovers(
     `scalers` are the kinds and names of objects that an autoscaler scales; None if not known. What
     a controller made is left alone unless it is named, as `hedgerow adopt` leaves it.
     """
-    moved = [one for one in objects if scope.named or not one.tally.controlled]
+    moved = [obj for obj in objects if scope.named or not obj.tally.controlled]
     names = [
         *_client_side(moved, scope),
         *_first(moved, scope),
@@ -201,39 +201,39 @@ def leftovers(
 
 
 def _unserved(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
-    some = tuple(one for one in objects if one.tally.unserved)
+    some = tuple(obj for obj in objects if obj.tally.unserved)
     if some:
-        versions = sorted({version for one in some for version in one.tally.unserved})
+        versions = sorted({version for obj in some for version in obj.tally.unserved})
         command = command_line(scope.program, "adopt", "--repair", *scope.options(some))
-        there = tuple(one.identity for one in some)
+        there = tuple(obj.identity for obj in some)
         yield Leftover("unserved version", there, command, versions=tuple(versions))
 
 
 def _client_side(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
     """Yield client-side apply's entries of objects that somebody applies on the server."""
-    having = [one for one in objects if one.tally.client_side]
+    having = [obj for obj in objects if obj.tally.client_side]
     for to, some in _by_applier(having).items():
-        told = frozenset[str]().union(*(one.tally.client_side for one in some))
+        names = frozenset[str]().union(*(obj.tally.client_side for obj in some))
         # The one name stands for all others.
-        found = _several((CLIENT_SIDE,), to, some, having, scope=scope)
-        yield replace(found, managers=tuple(sorted(told)))
+        leftover = _several((CLIENT_SIDE,), to, some, having, scope=scope)
+        yield replace(leftover, managers=tuple(sorted(names)))
 
 
 def _first(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
     """Yield what was there before the first apply, of objects that somebody applies now."""
     having = [
-        one for one in objects if one.tally.first or BEFORE_FIRST_APPLY in one.tally.client_side
+        obj for obj in objects if obj.tally.first or BEFORE_FIRST_APPLY in obj.tally.client_side
     ]
-    first = [one for one in having if one.tally.first]
+    first = [obj for obj in having if obj.tally.first]
     for to, some in _by_applier(first).items():
-        found = _several((BEFORE_FIRST_APPLY,), to, some, having, scope=scope)
-        yield replace(found, reason="before the first apply")
+        leftover = _several((BEFORE_FIRST_APPLY,), to, some, having, scope=scope)
+        yield replace(leftover, reason="before the first apply")
 
 
 def _helm(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
     """Yield Helm 3's entries of objects that Helm 4 applies."""
-    having = [one for one in objects if any(_is_helm_3(key) for key, _ in one.tally.entries)]
-    some = [one for one in having if ("helm", APPLY, "") in dict(one.tally.entries)]
+    having = [obj for obj in objects if any(_is_helm_3(key) for key, _ in obj.tally.entries)]
+    some = [obj for obj in having if ("helm", APPLY, "") in dict(obj.tally.entries)]
     if some:
         yield _several(tuple(sorted(HELM)), "helm", some, having, scope=scope, which=f" {UPDATE}")
 
@@ -245,12 +245,12 @@ def _is_helm_3(key: _Key) -> bool:
 def _updates(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Leftover]:
     """Yield the updates of managers that apply the same object, who conflict with themselves."""
     having: dict[str, list[CountedObject]] = {}
-    for one in objects:
-        updating = {key[0] for key, _ in one.tally.entries if _is_update(key)}
-        for manager in updating - HELM - one.tally.client_side:
-            having.setdefault(manager, []).append(one)
+    for obj in objects:
+        updating = {key[0] for key, _ in obj.tally.entries if _is_update(key)}
+        for manager in updating - HELM - obj.tally.client_side:
+            having.setdefault(manager, []).append(obj)
     for manager, holding in sorted(having.items()):
-        some = [one for one in holding if _conflicts(manager, one)]
+        some = [obj for obj in holding if _conflicts(manager, obj)]
         if some:
             yield _several((manager,), manager, some, holding, scope=scope, which=f" {UPDATE}")
 
@@ -259,8 +259,8 @@ def _is_update(key: _Key) -> bool:
     return key[1] == UPDATE and key[2] != STATUS
 
 
-def _conflicts(manager: str, one: CountedObject) -> bool:
-    keys = {key for key, _ in one.tally.entries}
+def _conflicts(manager: str, obj: CountedObject) -> bool:
+    keys = {key for key, _ in obj.tally.entries}
     return {(manager, APPLY, ""), (manager, UPDATE, "")} <= keys
 
 
@@ -272,12 +272,12 @@ def _unscaled(
     """Yield the replicas that an autoscaler wrote which no longer is."""
     if scalers is None:
         return
-    having = [one for one in objects if one.tally.scaled]
-    gone = [one for one in having if (one.api.kind, one.tally.name) not in scalers]
+    having = [obj for obj in objects if obj.tally.scaled]
+    gone = [obj for obj in having if (obj.api.kind, obj.tally.name) not in scalers]
     for to, some in _by_applier(gone).items():
         which = f" {UPDATE} scale"
-        found = _several((AUTOSCALER[0],), to, some, having, scope=scope, which=which)
-        yield replace(found, reason="autoscaler is gone")
+        leftover = _several((AUTOSCALER[0],), to, some, having, scope=scope, which=which)
+        yield replace(leftover, reason="autoscaler is gone")
 
 
 def _several(
@@ -296,18 +296,18 @@ def _several(
     chosen = scope.options(some, all_of_them=len(some) == len(having))
     words = (*chosen, "--from", ",".join(f"{name}{which}" for name in named), "--to", to)
     command = command_line(scope.program, "adopt", *words)
-    return Leftover("several names", tuple(one.identity for one in some), command, named, to=to)
+    return Leftover("several names", tuple(obj.identity for obj in some), command, named, to=to)
 
 
 def _by_applier(objects: Iterable[CountedObject]) -> dict[str, list[CountedObject]]:
     """Return the objects that somebody applies, by who applies most fields of it."""
-    found: dict[str, list[CountedObject]] = {}
-    for one in objects:
+    owned: dict[str, list[CountedObject]] = {}
+    for obj in objects:
         appliers = {
             key[0]: count
-            for key, count in one.tally.entries
+            for key, count in obj.tally.entries
             if key[1:] == (APPLY, "") and key[0] not in _NO_APPLIERS
         }
         if appliers:
-            found.setdefault(max(appliers, key=lambda name: (appliers[name], name)), []).append(one)
-    return dict(sorted(found.items()))
+            owned.setdefault(max(appliers, key=lambda name: (appliers[name], name)), []).append(obj)
+    return dict(sorted(owned.items()))

@@ -59,15 +59,15 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
     was, now = fields(before, after, whole=True), fields(after, before, whole=True)
     old, new = was.leaves, now.leaves
     known = frozenset(all_holders(before))
-    writers = tuple(dict.fromkeys(each for each in all_holders(after) if each not in known))
-    moves = (_reordered(found, writers) for found in reordered(was, now))
+    writers = tuple(dict.fromkeys(holder for holder in all_holders(after) if holder not in known))
+    moves = (_reordered(reordering, writers) for reordering in reordered(was, now))
     kept = (*_kept(old, new), *moves)
     # Within the second of its last write, the one who wrote has no new time.
     wrote = (change for change in kept if change.record == "wrote" and change.kind != "released")
-    alone = writers or tuple(dict.fromkeys(one for change in wrote for one in change.managers))
+    alone = writers or tuple(dict.fromkeys(who for change in wrote for who in change.managers))
     remover = alone if one_write and len(alone) == 1 else ()
-    found = dict.fromkeys((*kept, *_removed(old, new, writers, remover)))
-    return tuple(sorted(found, key=lambda change: _RANKS[change.kind]))
+    unique = dict.fromkeys((*kept, *_removed(old, new, writers, remover)))
+    return tuple(sorted(unique, key=lambda change: _RANKS[change.kind]))
 
 
 _RANKS: Mapping[ChangeKind, int] = {
@@ -107,14 +107,14 @@ def _written(
     return FieldChange(kind, place, "holds" if after else "nobody", after)
 
 
-def _reordered(found: Reordering, writers: tuple[Holder, ...]) -> FieldChange:
+def _reordered(reordering: Reordering, writers: tuple[Holder, ...]) -> FieldChange:
     """Return the change of a keyed list's order, which no manager holds: by who wrote in it.
 
     An update that changes nothing else is recorded nowhere.
     """
-    held = holders(node for item in found.new for node in item.walk())
+    held = holders(node for item in reordering.new for node in item.walk())
     wrote = tuple(writer for writer in writers if writer in held)
-    return FieldChange("moved", found.field_path, "wrote" if wrote else "nobody", wrote)
+    return FieldChange("moved", reordering.field_path, "wrote" if wrote else "nobody", wrote)
 
 
 def _changed_hands(
@@ -165,9 +165,9 @@ def _who(holder: Holder) -> tuple[str, str, str]:
     return holder.manager, holder.operation, holder.subresource
 
 
-def _branches(found: Iterable[_FieldPath]) -> set[_FieldPath]:
+def _branches(places: Iterable[_FieldPath]) -> set[_FieldPath]:
     """Return the places that have one of these below them."""
-    return {place[:depth] for place in found for depth in range(1, len(place))}
+    return {place[:depth] for place in places for depth in range(1, len(place))}
 
 
 def _is_empty(node: Node) -> bool:

@@ -93,8 +93,8 @@ def difference(
     was, now = fields(before, after, structure), fields(after, before, structure)
     old, new = was.leaves, now.leaves
     places = [*new, *(place for place in old if place not in new)]
-    found = [_line(place, old.get(place), new.get(place), field_manager) for place in places]
-    lines = [*filter(None, found), *map(_moved, reordered(was, now))]
+    compared = [_line(place, old.get(place), new.get(place), field_manager) for place in places]
+    lines = [*filter(None, compared), *map(_moved, reordered(was, now))]
     kind = str((after or before or {}).get("kind", ""))
     return tuple(_hidden(line) if is_private(kind, line.field_path) else line for line in lines)
 
@@ -159,17 +159,17 @@ def _longest_rise(order: Sequence[int]) -> set[int]:
         length = bisect_left(ends, number)
         above.append(indices[length - 1] if length else -1)
         ends[length : length + 1], indices[length : length + 1] = [number], [index]
-    found: set[int] = set()
+    rise: set[int] = set()
     last = indices[-1] if indices else -1
     while last >= 0:
-        found.add(last)
+        rise.add(last)
         last = above[last]
-    return found
+    return rise
 
 
-def _moved(found: Reordering) -> Line:
-    old, new = ([show(node.field_path[-1]) for node in nodes] for nodes in (found.old, found.new))
-    return Line("moved", found.field_path, old, new, holders(found.old), holders(found.new))
+def _moved(change: Reordering) -> Line:
+    old, new = ([show(node.field_path[-1]) for node in nodes] for nodes in (change.old, change.new))
+    return Line("moved", change.field_path, old, new, holders(change.old), holders(change.new))
 
 
 def holders(nodes: Iterable[Node]) -> tuple[Holder, ...]:
@@ -198,14 +198,14 @@ def fields(
         **{k: v for k, v in live.items() if k not in tops},
         "metadata": {**meta, "managedFields": [*_managed(live), *lent]},
     }
-    found = ComparedFields({}, {})
+    compared = ComparedFields({}, {})
     for node in owners(looked, structure=structure).places():
         if node.kind == "branch":
-            items = {one.field_path[-1]: _honest(one) for one in node.children if _is_item(one)}
-            found.lists.update({node.field_path: items} if items else {})
+            items = {item.field_path[-1]: _honest(item) for item in node.children if _is_item(item)}
+            compared.lists.update({node.field_path: items} if items else {})
         elif _counts(node):
-            found.leaves[node.field_path] = _honest(node)
-    return found
+            compared.leaves[node.field_path] = _honest(node)
+    return compared
 
 
 def _is_item(node: Node) -> bool:

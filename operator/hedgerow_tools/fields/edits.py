@@ -31,15 +31,15 @@ def put(value: Any, wants: Mapping[FieldPath, Any]) -> Any:
     """
     if () in wants:
         return wants[()]
-    found = by_element(wants)
-    if not found:
+    parts = by_element(wants)
+    if not parts:
         return value
-    if next(iter(found)).startswith("f:"):
+    if next(iter(parts)).startswith("f:"):
         fields: Object = value if is_map(value) else {}
-        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in found.items()}
+        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in parts.items()}
     items: list[Any] = list(value) if is_list(value) else []
     where = Positions(tuple(items))
-    for element, below in found.items():
+    for element, below in parts.items():
         at = where.of(element)
         if at:
             items[at[0]] = put(items[at[0]], below)
@@ -57,23 +57,23 @@ def without(value: Any, places: Iterable[FieldPath], *, keep_empty: bool = False
 
 
 def _without(value: Any, places: Mapping[FieldPath, None], *, keep_empty: bool) -> Any:
-    found = by_element(places)
+    parts = by_element(places)
     if is_map(value):
         left = {
-            name: _without(inner, found["f:" + name], keep_empty=keep_empty)
+            name: _without(inner, parts["f:" + name], keep_empty=keep_empty)
             for name, inner in value.items()
-            if "f:" + name in found and () not in found["f:" + name]
+            if "f:" + name in parts and () not in parts["f:" + name]
         }
         return {
             name: left.get(name, inner)
             for name, inner in value.items()
-            if "f:" + name not in found or left.get(name) or (keep_empty and name in left)
+            if "f:" + name not in parts or left.get(name) or (keep_empty and name in left)
         }
     if not is_list(value):
         return value
     where = Positions(value)
     below: dict[int, dict[FieldPath, None]] = {}
-    for element, inner in found.items():
+    for element, inner in parts.items():
         for index in where.of(element):
             below.setdefault(index, {}).update(inner)
     return [
@@ -99,7 +99,7 @@ def arranged(merged: Any, live: Any, want: Any, known: Sequence[Tree]) -> Any:
         }
     if not (below and is_list(merged) and is_list(want)):
         return merged
-    items, lives, wants = (_by_element(each, below) for each in (merged, live, want))
+    items, lives, wants = (_by_element(value, below) for value in (merged, live, want))
     if len(items) < len(merged):
         return merged
     order = interleaved(list(lives), list(wants))
@@ -112,8 +112,8 @@ def arranged(merged: Any, live: Any, want: Any, known: Sequence[Tree]) -> Any:
 
 def _by_element(items: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the items of a list that have an element, each by it."""
-    found = items if is_list(items) else []
-    return {e: item for e, item in zip(named(found, known), found, strict=True) if e}
+    values = items if is_list(items) else []
+    return {e: item for e, item in zip(named(values, known), values, strict=True) if e}
 
 
 def keyed(want: Any, known: Sequence[Tree]) -> Any:
@@ -131,12 +131,12 @@ def keyed(want: Any, known: Sequence[Tree]) -> Any:
 
 def inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
     """Return the subtrees of these trees, grouped by element."""
-    found: dict[str, list[Tree]] = {}
+    groups: dict[str, list[Tree]] = {}
     for tree in trees:
         for element, below in tree.items():
             if element != SELF:
-                found.setdefault(element, []).append(below)
-    return found
+                groups.setdefault(element, []).append(below)
+    return groups
 
 
 def _keys(step: str) -> Any:

@@ -131,10 +131,10 @@ def owners(
     walk = _Walk(marks)
     shown = _shown(live)
     fields = walk.map((), shown, held(live), structure)
-    found = Ownership(fields, tuple(dict.fromkeys(all_holders(live))))
-    paths = {node.path for node in found.places()} if marks else set[str]()
+    ownership = Ownership(fields, tuple(dict.fromkeys(all_holders(live))))
+    paths = {node.path for node in ownership.places()} if marks else set[str]()
     missing = tuple(pair for pair in marks.items() if pair[0] not in paths)
-    return Ownership(fields, found.holders, tuple(_gone(live, found)), missing)
+    return Ownership(fields, ownership.holders, tuple(_gone(live, ownership)), missing)
 
 
 class _Walk:
@@ -220,8 +220,8 @@ def _elements(items: list[Any], there: Entries, coined: str) -> list[str]:
     known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
     ranked = sorted(known, key=lambda element: -len(parse(element).names))
     more = [coined] if coined and not ranked else []
-    found = named(items, ranked) if ranked else [coin(item, more) for item in items]
-    return [element or f"i:{index}" for index, element in enumerate(found)]
+    elements = named(items, ranked) if ranked else [coin(item, more) for item in items]
+    return [element or f"i:{index}" for index, element in enumerate(elements)]
 
 
 def _is_identity(field_path: tuple[str, ...]) -> bool:
@@ -237,8 +237,8 @@ def _shown(live: Object) -> Object:
     return concealed(shown, lambda _: HIDDEN)
 
 
-def _gone(live: Object, found: Ownership) -> Iterable[MissingField]:
-    there = {node.field_path for node in found.places()}
+def _gone(live: Object, ownership: Ownership) -> Iterable[MissingField]:
+    there = {node.field_path for node in ownership.places()}
     for holder, version, tree in entries(live):
         for field_path in members(tree):
             if field_path not in there:

@@ -57,7 +57,7 @@ class WriteRefusal:
         """
         parted = (cause.strip().split("\n") for cause in self.causes)
         return tuple(
-            line for first, *more in parted for line in (first, *(f"|{one}" for one in more))
+            line for first, *more in parted for line in (first, *(f"|{text}" for text in more))
         )
 
 
@@ -134,8 +134,8 @@ class Forecast:
 
 def worst(forecasts: Iterable[Forecast]) -> PlanVerdict:
     """Return the worst verdict of several."""
-    found = {forecast.verdict for forecast in forecasts}
-    return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
+    verdicts = {forecast.verdict for forecast in forecasts}
+    return next(rank for rank in _RANKS if rank in {*verdicts, _RANKS[-1]})
 
 
 def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[ContestedField]:
@@ -163,12 +163,12 @@ def facts(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     The latter may be inside a map, as `switch.steps` is.
     """
     for name, value in said.items():
-        inside = {f"{name}.{key}": one for key, one in value.items()} if is_map(value) else {}
-        for path, one in {name: value, **inside}.items():
-            if is_list(one) and one and all(isinstance(text, str) for text in one):
-                yield path, "; ".join(one)
-            elif path == name and isinstance(one, str | int):
-                yield path, str(one)
+        inside = {f"{name}.{key}": part for key, part in value.items()} if is_map(value) else {}
+        for path, part in {name: value, **inside}.items():
+            if is_list(part) and part and all(isinstance(text, str) for text in part):
+                yield path, "; ".join(part)
+            elif path == name and isinstance(part, str | int):
+                yield path, str(part)
 
 
 def rolled_out(deployment: Object) -> Object:

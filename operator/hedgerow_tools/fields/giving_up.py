@@ -70,7 +70,7 @@ def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRe
     kind, name = str(live["kind"]), str(metadata(live)["name"])
     meant = patterns(kind, name, fields)
     taken = [(holder, tree) for holder, _, tree in entries(live) if asked.takes(holder, tree)]
-    found = dict.fromkeys(
+    places = dict.fromkeys(
         field_path
         for _, tree in taken
         for field_path in leaves(tree)
@@ -80,18 +80,18 @@ def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRe
     losing = {holder for holder, _ in taken}
     sole = (
         field_path
-        for field_path in found
+        for field_path in places
         if losing.issuperset(rest[field_path]) and not is_hollow(known, field_path)
     )
-    return PlannedRelease(tuple(found), tuple(sole), "")
+    return PlannedRelease(tuple(places), tuple(sole), "")
 
 
 def _releasable(live: Object, manager: str) -> list[FieldPath]:
     """Return the leaves that may be given up, without those that mark the child as ours."""
-    found, there = leaves(entry(live, manager) or {}), held(live)
+    places, there = leaves(entry(live, manager) or {}), held(live)
     return [
         field_path
-        for field_path in found
+        for field_path in places
         if not is_key(field_path) and not is_hollow(there, field_path)
         if not is_ours(field_path)
     ]
@@ -160,10 +160,8 @@ def _broad(field_path: FieldPath) -> str:
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:
     """Return the subresources (empty: the object) at which a manager's applies hold fields."""
-    applied = (
-        one for one in all_holders(live) if one.manager == manager and one.operation == "Apply"
-    )
-    return tuple(sorted({one.subresource for one in applied}))
+    applied = (h for h in all_holders(live) if h.manager == manager and h.operation == "Apply")
+    return tuple(sorted({h.subresource for h in applied}))
 
 
 def count(live: Object, manager: str, endpoint: str) -> int:

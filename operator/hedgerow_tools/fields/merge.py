@@ -76,7 +76,7 @@ def _without(places: Sequence[FieldPath], live: Object) -> Object:
     if not places:
         return live
     managed = [
-        {**one, "fieldsV1": cut(one.get("fieldsV1") or {}, places)} for one in _managed(live)
+        {**entry, "fieldsV1": cut(entry.get("fieldsV1") or {}, places)} for entry in _managed(live)
     ]
     return {**live, "metadata": {**metadata(live), "managedFields": managed}}
 
@@ -120,7 +120,7 @@ def _declared(body: Object) -> Object:
 
 def _booked(merged: Object, live: Object, entry: Object) -> Object:
     """Return the merged object with the managed fields entry of the apply."""
-    others = [found for found in _managed(live) if not _is_of_same(found, entry)]
+    others = [other for other in _managed(live) if not _is_of_same(other, entry)]
     return {**merged, "metadata": {**metadata(merged), "managedFields": [*others, entry]}}
 
 

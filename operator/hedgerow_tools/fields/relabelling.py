@@ -77,8 +77,8 @@ class HolderName:
     @classmethod
     def read(cls, text: str) -> HolderName:
         """Return the name that `hedgerow owners` prints: `a`, `a Update`, `a Update scale`."""
-        found = _NAME.fullmatch(text)
-        return cls(*found.groups()) if found else cls(text)
+        match = _NAME.fullmatch(text)
+        return cls(*match.groups()) if match else cls(text)
 
     def fits(self, holder: Holder, tree: Tree) -> bool:
         """Return whether an entry is meant, under one of the names of its manager."""
@@ -156,7 +156,7 @@ def takeover(
     None if there is nothing to do. Raises MoveRefused if ownership would be lost, and ValuesNeeded
     for an object of metadata alone if its values have to be looked at.
     """
-    found = _entries(live)
+    raw = _entries(live)
     holders = [(holder, tree) for holder, _, tree in entries(live)]
     parts: dict[int, tuple[Tree, Tree]] = {}
     lost: dict[int, int] = {}
@@ -173,7 +173,7 @@ def takeover(
     if why := refusal(live, served):
         raise MoveRefused(why)
     edits: dict[int, Sequence[Object]] = {
-        index: ({**found[index], "fieldsV1": kept},) if kept else ()
+        index: ({**raw[index], "fieldsV1": kept},) if kept else ()
         for index, (_, kept) in parts.items()
     }
     for endpoint in dict.fromkeys(_endpoint(holders[index][0]) for index in parts):
@@ -181,13 +181,13 @@ def takeover(
         if not here:
             continue
         own = [n for n, (holder, _) in enumerate(holders) if holder.is_applier(asked.to, endpoint)]
-        some = [found[n] for n in own]
-        some += [{**found[n], "fieldsV1": parts[n][0]} for n in here]
+        some = [raw[n] for n in own]
+        some += [{**raw[n], "fieldsV1": parts[n][0]} for n in here]
         label = {"manager": asked.to, "operation": APPLY, "apiVersion": _version(live, some)}
         edits |= dict.fromkeys(own, ())
         at = (*own, *here)[0]
         edits[at] = (_labelled(some, label, endpoint), *edits[at])
-    return _relabelling(found, edits, lost)
+    return _relabelling(raw, edits, lost)
 
 
 def _parted(
@@ -218,11 +218,11 @@ def _parted(
 
 def moves(live: Object, change: Relabelling) -> tuple[Move, ...]:
     """Return each field that a holder loses, with its value and who holds it then."""
-    found = _entries(live)
-    then = [one for index, old in enumerate(found) for one in change.edits.get(index, (old,))]
+    raw = _entries(live)
+    then = [entry for index, old in enumerate(raw) for entry in change.edits.get(index, (old,))]
     before, after, values = held(live), held(_having(then)), Values(live)
 
-    def told() -> Iterator[Move]:
+    def lost() -> Iterator[Move]:
         for holder, _, tree in entries(live):
             for field_path in leaves(tree):
                 now, was = _members(after, field_path), _members(before, field_path)
@@ -233,7 +233,7 @@ def moves(live: Object, change: Relabelling) -> tuple[Move, ...]:
                 fate: Fate = "taken" if new else "kept" if to else "unowned"
                 yield Move(field_path, shown(values, field_path), holder, fate, to)
 
-    return tuple(told())
+    return tuple(lost())
 
 
 def _members(there: Entries, field_path: FieldPath) -> dict[tuple[str, ...], None]:
@@ -262,24 +262,24 @@ def repair(live: Object, version: str, served: Collection[str]) -> Relabelling |
 
     Who holds them stays as it is. `version` is a served group version of the object.
     """
-    found = _entries(live)
-    gone = {entry["apiVersion"] for entry in unserved(found, served)}
-    lost = [index for index, entry in enumerate(found) if entry.get("apiVersion") in gone]
+    raw = _entries(live)
+    gone = {entry["apiVersion"] for entry in unserved(raw, served)}
+    lost = [index for index, entry in enumerate(raw) if entry.get("apiVersion") in gone]
     edits: dict[int, Sequence[Object]] = {}
     first: dict[tuple[Any, ...], int] = {}
     groups: dict[int, list[Object]] = {}
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(raw):
         moved = {**entry, "apiVersion": version} if index in lost else entry
         start = first.setdefault(_identity(moved), index)
         groups.setdefault(start, []).append(moved)
         if start != index:
             edits[index] = ()
     for index, some in groups.items():
-        one = {**some[0], "fieldsV1": _union_of(some)} if len(some) > 1 else some[0]
-        if one != found[index]:
-            edits[index] = (one,)
-    counts = {index: _count(_tree(found[index])) for index in lost}
-    return _relabelling(found, edits, counts) if gone else None
+        merged = {**some[0], "fieldsV1": _union_of(some)} if len(some) > 1 else some[0]
+        if merged != raw[index]:
+            edits[index] = (merged,)
+    counts = {index: _count(_tree(raw[index])) for index in lost}
+    return _relabelling(raw, edits, counts) if gone else None
 
 
 def restoration(
@@ -290,20 +290,20 @@ def restoration(
     None if they are so already. Raises MoveRefused if they are no longer as `after`.
     """
     managers = {entry.get("manager") for entry in (*before, *after)}
-    found = _entries(live)
-    present = [index for index, entry in enumerate(found) if entry.get("manager") in managers]
-    now = _content(found[index] for index in present)
+    raw = _entries(live)
+    present = [index for index, entry in enumerate(raw) if entry.get("manager") in managers]
+    now = _content(raw[index] for index in present)
     if now == _content(before):
         return None
-    if now != _content(after) or not found:
+    if now != _content(after) or not raw:
         names = ", ".join(sorted(str(name) for name in managers))
         raise MoveRefused(f"one of its managers has written it since ({names}): it stays as it is")
     edits: dict[int, Sequence[Object]] = dict.fromkeys(present, ())
     # Where the managers hold nothing any more, their entries come beside another one.
-    edits[(*present, 0)[0]] = tuple(before) if present else (found[0], *before)
-    lost = [found[n] for n in present if _content([found[n]]) - _content(before)]
+    edits[(*present, 0)[0]] = tuple(before) if present else (raw[0], *before)
+    lost = [raw[n] for n in present if _content([raw[n]]) - _content(before)]
     sources = tuple((holder, _count(tree)) for holder, _, tree in entries(_having(lost)))
-    return Relabelling(edits, sources, tuple(found[n] for n in present), tuple(before))
+    return Relabelling(edits, sources, tuple(raw[n] for n in present), tuple(before))
 
 
 def changed(live: Object, relabelling: Relabelling) -> tuple[Object, ...] | None:
@@ -314,16 +314,16 @@ def changed(live: Object, relabelling: Relabelling) -> tuple[Object, ...] | None
 
 
 def _relabelling(
-    found: Sequence[Object], edits: Mapping[int, Sequence[Object]], lost: Mapping[int, int]
+    raw: Sequence[Object], edits: Mapping[int, Sequence[Object]], lost: Mapping[int, int]
 ) -> Relabelling:
-    given = [one for some in edits.values() for one in some]
-    managers = {entry.get("manager") for entry in (*given, *(found[index] for index in edits))}
-    new = [one for index, entry in enumerate(found) for one in edits.get(index, (entry,))]
-    holders = [holder for holder, *_ in entries(_having(found))]
+    given = [entry for some in edits.values() for entry in some]
+    managers = {entry.get("manager") for entry in (*given, *(raw[index] for index in edits))}
+    new = [edited for index, entry in enumerate(raw) for edited in edits.get(index, (entry,))]
+    holders = [holder for holder, *_ in entries(_having(raw))]
     return Relabelling(
         edits,
         tuple((holders[index], count) for index, count in lost.items()),
-        tuple(entry for entry in found if entry.get("manager") in managers),
+        tuple(entry for entry in raw if entry.get("manager") in managers),
         tuple(entry for entry in new if entry.get("manager") in managers),
     )
 

@@ -68,10 +68,10 @@ def disputes(
     called by `command`.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
-    found = [f for f in reader(resource).contested if f.object == _named(live)]
+    contested = [f for f in reader(resource).contested if f.object == _named(live)]
     settled = {"program": program, "command": command}
-    each = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in found)
-    return Disputes(tuple(each), tuple(together(owner, annotations, found, **settled)))
+    single = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in contested)
+    return Disputes(tuple(single), tuple(together(owner, annotations, contested, **settled)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:
@@ -84,7 +84,7 @@ def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) 
         named = not manager or any(_is_meant(holder, manager) for holder in node.holders)
         return named and (bool(node.contested) or not contested)
 
-    gone = [one for one in ownership.gone if not manager or _is_meant(one.holder, manager)]
+    gone = [field for field in ownership.gone if not manager or _is_meant(field.holder, manager)]
     return replace(
         ownership,
         fields=_pruned(ownership.fields, wanted),

@@ -52,19 +52,19 @@ class Structure:
     def below(self, element: str) -> Structure | None:
         """Return the place of a field or list item; None if nothing is said of it."""
         if not element.startswith("f:"):
-            found = self._schema.get("items")
+            inner = self._schema.get("items")
         else:
             fields = self._schema.get("properties")
             named = fields.get(element[2:]) if is_map(fields) else None
-            found = named or self._schema.get("additionalProperties")
-        return Structure(_resolved(found, self._types), self._types) if is_map(found) else None
+            inner = named or self._schema.get("additionalProperties")
+        return Structure(_resolved(inner, self._types), self._types) if is_map(inner) else None
 
 
 def structure_of(document: Any, api: ApiResource) -> Structure | None:
     """Return the structure of a kind by the OpenAPI document (v3) of its group version, if any."""
     components = document.get("components") if is_map(document) else None
-    found = components.get("schemas") if is_map(components) else None
-    types = found if is_map(found) else {}
+    schemas = components.get("schemas") if is_map(components) else None
+    types = schemas if is_map(schemas) else {}
     meant = {"group": api.group, "version": api.version, "kind": api.kind}
     for schema in types.values():
         if is_map(schema) and meant in (schema.get(_KIND) or ()):
@@ -76,8 +76,8 @@ def _resolved(schema: Object, types: Mapping[str, Any]) -> Object:
     """Return a schema with the type that it names; what it says by itself goes first."""
     several = schema.get("allOf")
     named = [schema, *(several if is_list(several) else ())]
-    for one in named:
-        target = types.get(str(one.get("$ref", "")).rpartition("/")[2])
+    for part in named:
+        target = types.get(str(part.get("$ref", "")).rpartition("/")[2])
         if is_map(target):
             return {**_resolved(target, types), **schema}
     return schema

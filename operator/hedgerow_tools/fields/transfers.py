@@ -80,11 +80,11 @@ def changes(before: Object, after: Object, places: Iterable[FieldPath]) -> tuple
 
 def holdings(live: Object) -> dict[FieldPath, tuple[Holder, ...]]:
     """Return each held leaf with all its holders."""
-    found: dict[FieldPath, list[Holder]] = {}
+    by_leaf: dict[FieldPath, list[Holder]] = {}
     for holder, _, tree in entries(live):
         for field_path in leaves(tree):
-            found.setdefault(field_path, []).append(holder)
-    return {field_path: tuple(holders) for field_path, holders in found.items()}
+            by_leaf.setdefault(field_path, []).append(holder)
+    return {field_path: tuple(holders) for field_path, holders in by_leaf.items()}
 
 
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[PolicyEntry, ...]:

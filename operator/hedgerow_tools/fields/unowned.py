@@ -36,25 +36,25 @@ def unowned(live: Object, fields: Sequence[str], to: str = "") -> tuple[Move, ..
             " before-first-apply: adopt them from that one"
         )
     asked, there, values = patterns(kind, name, fields), held(live), Values(live)
-    found: list[FieldPath] = []
+    places: list[FieldPath] = []
     holders: dict[str, str] = {}
     for node in owners(live).places():
         at = node.field_path
-        is_known = bool(found) and at[: len(found[-1])] == found[-1]
+        is_known = bool(places) and at[: len(places[-1])] == places[-1]
         if is_known or node.kind == "identity" or not are_meant(asked, kind, name, at):
             continue
         inside = next((inner for inner in node.walk() if inner.holders), None)
         if inside is not None:
             holders.setdefault(inside.path, inside.holders[0].manager)
         elif _is_addressed(at):
-            found.append(at)
-    if not found:
+            places.append(at)
+    if not places:
         raise MoveRefused(_nothing(f"{kind}/{name}", fields, holders))
     if not to:
-        for at in found:
+        for at in places:
             _refuse_more(there, at)
     fate: Any = "taken" if to else "removed"
-    return tuple(Move(at, shown(values, at), NOBODY, fate, (to,) if to else ()) for at in found)
+    return tuple(Move(at, shown(values, at), NOBODY, fate, (to,) if to else ()) for at in places)
 
 
 def let_go(before: Object, manager: str, live: Object) -> Object:

@@ -99,25 +99,25 @@ class Task:
         except ValuesNeeded:
             live = await self.cluster.read_object(ref.api, ref.name, ref.namespace) or live
             step = await plan(ref, live)
-        told = {"to": step.to, "resource": step.resource, "yielded": step.yielded}
+        details = {"to": step.to, "resource": step.resource, "yielded": step.yielded}
         if step.first and (why := await step.first(dry_run=self.dry_run)):
             return outcome_of(ref, "kept", why=why)
         if step.change is None:
             fate: ObjectFate = "changed" if step.first else step.fate
-            return outcome_of(ref, fate, why=step.why, **told)
+            return outcome_of(ref, fate, why=step.why, **details)
         if not (is_first and self.dry_run):
             await self.write(ref, live, step.change)
         sources = tuple(
-            FieldSource(one.manager, one.operation, one.subresource, fields=count)
-            for one, count in step.change.sources
+            FieldSource(holder.manager, holder.operation, holder.subresource, fields=count)
+            for holder, count in step.change.sources
         )
         return outcome_of(
             ref,
             "changed",
-            fields=sum(one.fields for one in sources),
+            fields=sum(source.fields for source in sources),
             sources=sources,
             moves=moved(moves(live, step.change)) if self.whole else (),
-            **told,
+            **details,
         )
 
     async def _first_apply(self, ref: ObjectRef, live: Object) -> Object:
@@ -148,7 +148,7 @@ class Task:
             await record.add(ref, live, change.before, stored)
         has = "would have" if self.dry_run else "has"
         holders = (holder for holder, *_ in entries({"metadata": {"managedFields": stored}}))
-        told = ", ".join(map(holder_words, holders)) or NOBODY
+        words = ", ".join(map(holder_words, holders)) or NOBODY
         raise MoveRefused(
-            f"the server stores other managed fields than it was sent: it {has} {told}"
+            f"the server stores other managed fields than it was sent: it {has} {words}"
         )

@@ -27,7 +27,7 @@ from hedgerow_tools.moving.outcomes import for_each
 from hedgerow_tools.moving.report import MoveReport
 from hedgerow_tools.moving.undo import UndoFile, read_undo_file, undo_object
 from hedgerow_tools.objects.listing import say_unread
-from hedgerow_tools.objects.selection import ChosenObjects, found
+from hedgerow_tools.objects.selection import ChosenObjects, find_objects
 from hedgerow_tools.render.holders import holder_words
 from hedgerow_tools.render.tables import print_table
 
@@ -168,18 +168,18 @@ async def _begun(cluster: Cluster, order: MoveOrder, records: Sequence[AdoptedOb
     task = partial(Task, cluster, dry_run=not order.yes, record=record, asked=order.asked)
     if order.plan is None or order.is_meant is None:
         by_object: dict[str, list[AdoptedObject]] = {}
-        for one in records:
-            by_object.setdefault(one.uid, []).append(one)
+        for entry in records:
+            by_object.setdefault(entry.uid, []).append(entry)
         undone = partial(undo_object, task(restoring=True, whole=len(by_object) == 1))
         return _Handled(len(by_object), for_each([*by_object.values()], undone))
     served = await discovered(cluster)
     is_meant = partial(order.is_meant, served)
     # What a controller made is left alone, unless our children are released, or it is repaired.
     controlled = order.asked is None
-    these = await found(cluster, order.chosen, served, is_meant, controlled=controlled)
+    these = await find_objects(cluster, order.chosen, served, is_meant, controlled=controlled)
     total = len(these.objects)
-    one = task(whole=total == 1, required=bool(order.chosen.names))
-    work = partial(one.carry_out, order.plan(cluster, served))
+    handler = task(whole=total == 1, required=bool(order.chosen.names))
+    work = partial(handler.carry_out, order.plan(cluster, served))
     # Several children may be released by one resource's annotation.
     at_once = 1 if order.action == "release" else None
     outcomes = for_each(these.objects, work, at_once)

@@ -100,14 +100,14 @@ def outcome_of(ref: ObjectRef, fate: ObjectFate, **more: Any) -> ObjectOutcome:
 def moved(moves: Iterable[Move]) -> tuple[MovedField, ...]:
     """Return moves as they are shown; when a holder wrote does not matter."""
     return tuple(
-        MovedField(one.path, one.fate, replace(one.source, time=""), one.to, _set(one.value))
-        for one in moves
+        MovedField(move.path, move.fate, replace(move.source, time=""), move.to, _set(move.value))
+        for move in moves
     )
 
 
 def changed(changes: Iterable[Change]) -> tuple[ChangedValue, ...]:
     """Return changes as they are shown."""
-    return tuple(ChangedValue(one.path, _set(one.before), _set(one.after)) for one in changes)
+    return tuple(ChangedValue(item.path, _set(item.before), _set(item.after)) for item in changes)
 
 
 def _set(value: Any) -> Any:
@@ -156,7 +156,7 @@ async def for_each(
         results: dict[int, R] = {}
         limit = anyio.CapacityLimiter(at_once or AT_ONCE)
 
-        async def one(number: int, item: T) -> None:
+        async def handle(number: int, item: T) -> None:
             async with limit:  # noqa: B023 - each batch ends before the next one begins
                 with anyio.CancelScope(shield=True):
                     results[number] = await work(item)  # noqa: B023
@@ -164,7 +164,7 @@ async def for_each(
         try:
             async with anyio.create_task_group() as tasks:
                 for number, item in enumerate(batch):
-                    tasks.start_soon(one, number, item)
+                    tasks.start_soon(handle, number, item)
         finally:
             for number in sorted(results):
                 yield results[number]

@@ -181,8 +181,8 @@ def release_command(
 
         async def remove() -> None:
             async with connected() as cluster:
-                found = await subject(cluster, chosen.names)
-                report.show(await remove_unowned(found, fields, to, dry_run=not yes), output)
+                target = await subject(cluster, chosen.names)
+                report.show(await remove_unowned(target, fields, to, dry_run=not yes), output)
 
         interrupts.run(remove)
         return
@@ -208,8 +208,8 @@ def _instance(name: str) -> str:
 
 def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
     known = registry()
-    if told := known.unknown(names):
-        raise typer.BadParameter(told)
+    if problem := known.unknown(names):
+        raise typer.BadParameter(problem)
     return known.chosen(names or known.names)
 
 
@@ -239,9 +239,7 @@ class _Releases:
                 return self._planned(live, giving_up(live, asked, self.fields), asked, served)
             managing = await managing_resource(cluster, live)
             if managing is None or managing.itself:
-                names = (
-                    ", ".join(dict.fromkeys(one.manager for one in all_holders(live))) or "nobody"
-                )
+                names = ", ".join(dict.fromkeys(h.manager for h in all_holders(live))) or "nobody"
                 raise MoveRefused(
                     f"no {program_name()} resource controls it; name with --from who gives fields"
                     f" up: {names}"
@@ -249,40 +247,40 @@ class _Releases:
             manager, resource = managing.manager, managing.object
             if self.to == manager:
                 raise MoveRefused(f"{manager} lets go of the fields; name another one with --to")
-            found = release(live, resource, manager, self.fields)
+            given_up = release(live, resource, manager, self.fields)
             name = HolderName(manager, APPLY, "")
-            change = self._planned(live, found, Takeover(frozenset({name}), self.to), served)
-            if change.fate == "kept" or not found.field_policy:
+            change = self._planned(live, given_up, Takeover(frozenset({name}), self.to), served)
+            if change.fate == "kept" or not given_up.field_policy:
                 return change
-            first = partial(_yield, cluster, managing, found.field_policy)
+            first = partial(_yield, cluster, managing, given_up.field_policy)
             return replace(
                 change,
                 first=first,
                 why="",
                 resource=_name(managing),
-                yielded=found.field_policy,
+                yielded=given_up.field_policy,
             )
 
         return planned
 
     def _planned(
-        self, live: Object, found: PlannedRelease, asked: Takeover, served: ServedKinds
+        self, live: Object, given_up: PlannedRelease, asked: Takeover, served: ServedKinds
     ) -> PlannedChange:
-        if found.sole and not self.to:
-            return PlannedChange(fate="kept", why=_kept(asked.managers, found.sole))
-        change = takeover(live, asked, served.versions, _sorting(found))
+        if given_up.sole and not self.to:
+            return PlannedChange(fate="kept", why=_kept(asked.managers, given_up.sole))
+        change = takeover(live, asked, served.versions, _sorting(given_up))
         why = "" if change else others(live, asked, self.fields)
         return PlannedChange(change, self.to, why)
 
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
         """Yield what resources are annotated with."""
         verb = "is" if self.yes else "would be"
-        for one in (outcome for outcome in changed if outcome.yielded):
-            yield f"{one.resource} {verb} annotated to yield: {printable(one.yielded)}"
+        for outcome in (outcome for outcome in changed if outcome.yielded):
+            yield f"{outcome.resource} {verb} annotated to yield: {printable(outcome.yielded)}"
 
 
-def _sorting(found: PlannedRelease) -> Callable[[FieldPath], FieldFate]:
-    sole, released = frozenset(found.sole), frozenset(found.leaves)
+def _sorting(given_up: PlannedRelease) -> Callable[[FieldPath], FieldFate]:
+    sole, released = frozenset(given_up.sole), frozenset(given_up.leaves)
 
     def where(field_path: FieldPath) -> FieldFate:
         if field_path in sole:
@@ -319,9 +317,9 @@ async def _yield(
         holder = conflict.causes[0].manager
         target = (f"{managing.api.plural}.{managing.api.group}".rstrip("."), meta["name"])
         words = (*target, f"{YIELD}={field_policy}", *within(meta.get("namespace", "")))
-        told = escaped(command_line("kubectl", "annotate", "--overwrite", *words))
+        command = escaped(command_line("kubectl", "annotate", "--overwrite", *words))
         return (
-            f"{_name(managing)}: {YIELD} is held by {holder}; set it there, or `{told}`, and"
+            f"{_name(managing)}: {YIELD} is held by {holder}; set it there, or `{command}`, and"
             " release again"
         )
     return ""

@@ -43,23 +43,23 @@ class _Removal:
 
 
 async def remove_unowned(
-    found: Subject, fields: tuple[str, ...], to: str, *, dry_run: bool
+    subject: Subject, fields: tuple[str, ...], to: str, *, dry_run: bool
 ) -> report.Transfer:
     """Remove the fields of an object that nobody holds, or make `to` hold them; return which.
 
     Between its two applies nothing interrupts it: what nobody held would have a holder. Raises
     CommandError, MoveRefused and KubeError.
     """
-    keep_copy(found.live, to, "name another field manager with --to")
-    removal = _Removal(found, fields, to)
-    moves = unowned(found.live, fields, to)
+    keep_copy(subject.live, to, "name another field manager with --to")
+    removal = _Removal(subject, fields, to)
+    moves = unowned(subject.live, fields, to)
     if dry_run:
-        await _held(removal, found.live, dry_run=True)
+        await _held(removal, subject.live, dry_run=True)
     else:
         with anyio.CancelScope(shield=True):
             moves, changed = await _carried_out(removal)
             _refuse_defaults(removal, moves, changed)
-    made = report.UnownedReport(identity_of(found.live), dry_run, moved(moves))
+    made = report.UnownedReport(identity_of(subject.live), dry_run, moved(moves))
     return report.Transfer(made, _notes(removal, moves, dry_run=dry_run))
 
 
@@ -110,10 +110,10 @@ async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
     except (Conflict, Forbidden, Invalid) as error:
         ref, manager = removal.subject.ref, removal.manager
         words = ("adopt", str(ref), "--from", manager, "--to", "MANAGER", *within(ref.namespace))
-        told = command_line(typed(), *words)
+        command = command_line(typed(), *words)
         raise CommandError(
             f"{ref}: the server refuses to remove them: {error.message}; {manager} holds them"
-            f" now, with their values: `{told}` gives them to another manager",
+            f" now, with their values: `{command}` gives them to another manager",
             Exit.CONFLICT,
         ) from None
 
@@ -121,8 +121,8 @@ async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
 def _refuse_changes(before: Object, after: Object, kept: Iterable[FieldPath]) -> None:
     """Raise MoveRefused if an apply to exactly one version has changed other values."""
     if lost := changes(before, after, kept):
-        told = "; ".join(map(change_words, lost))
-        raise MoveRefused(f"admission changed values that were to stay: {told}")
+        words = "; ".join(map(change_words, lost))
+        raise MoveRefused(f"admission changed values that were to stay: {words}")
 
 
 def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[str]:

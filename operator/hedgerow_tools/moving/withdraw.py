@@ -70,32 +70,32 @@ async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[Object
     Raises AnotherOperatorError if the installation is still at work, and KubeError.
     """
     await refuse_while_at_work(cluster, installation(order.instance))
-    async for outcomes in for_each(await _found(cluster, order), _Withdrawal.carry_out):
+    async for outcomes in for_each(await _withdrawals(cluster, order), _Withdrawal.carry_out):
         yield outcomes
 
 
 async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], output: str) -> Exit:
     """Print the outcomes of each object, as text at once, and the end; return the exit code."""
-    found: list[list[ObjectOutcome]] = []
+    groups: list[list[ObjectOutcome]] = []
     is_early = True
     try:
         async for outcomes in withdrawn:
-            found.append(outcomes)
+            groups.append(outcomes)
             for outcome in outcomes if output == "text" else ():
                 echo(_line(outcome, yes=order.yes))
         is_early = False
     finally:
         if output == "json":
-            objects = [outcome for outcomes in found for outcome in outcomes]
+            objects = [outcome for outcomes in groups for outcome in outcomes]
             echo_data(
                 MoveReport("release", not order.yes, not is_early, objects, instance=order.instance)
             )
         else:
-            echo(_summary(order, found))
-        if is_early and found:
+            echo(_summary(order, groups))
+        if is_early and groups:
             say("it ended early: run the command again to go on")
     # An object whose status has another fate counts for both.
-    counts = Counter(fate for outcomes in found for fate in {each.fate for each in outcomes})
+    counts = Counter(fate for outcomes in groups for fate in {outcome.fate for outcome in outcomes})
     if counts["kept"]:
         say(
             f"{counts['kept']} kept, because nobody else holds their values: --to MANAGER hands"
@@ -107,9 +107,9 @@ async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], outp
     return Exit.CONFLICT if counts["kept"] else Exit.DONE
 
 
-async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
+async def _withdrawals(cluster: Cluster, order: Order) -> list[_Withdrawal]:
     """Return the objects, children first: another operator acts when the resources change."""
-    found: dict[tuple[str, ObjectRef], _Withdrawal] = {}
+    withdrawals: dict[tuple[str, ObjectRef], _Withdrawal] = {}
     for controller in order.controllers:
         manager = installation(order.instance).field_manager(controller.name)
 
@@ -124,12 +124,12 @@ async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
             except Missing:
                 continue  # a kind that is not served has no objects
             held = (item["at"] for item in listing.items if item)
-            for key in (*held, *(one.key for one in listing.undecoded)):
+            for key in (*held, *(item.key for item in listing.undecoded)):
                 ref = ObjectRef(api, *key)
                 # Controllers of one name may hold fields of objects of one kind.
                 made = _Withdrawal(cluster, order, controller, ref, manager)
-                found.setdefault((manager, ref), made)
-    return [*found.values()]
+                withdrawals.setdefault((manager, ref), made)
+    return [*withdrawals.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ class _Withdrawal:
 
     async def carry_out(self) -> list[ObjectOutcome]:
         """Give up what is held through each endpoint, while the object exists; return outcomes."""
-        found = await tried(self.ref, self._endpoints)
-        if isinstance(found, ObjectOutcome):
-            return [found]
-        made = [await tried(self.ref, partial(self._attempt, each), each) for each in found]
+        places = await tried(self.ref, self._endpoints)
+        if isinstance(places, ObjectOutcome):
+            return [places]
+        made = [await tried(self.ref, partial(self._attempt, place), place) for place in places]
         return [outcome for outcome in made if outcome]
 
     async def _endpoints(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class _Withdrawal:
         live = await self._read()
         if live is None or endpoint not in endpoints(live, self.manager):
             return None
-        told = {"subresource": endpoint, "fields": count(live, self.manager, endpoint)}
+        about = {"subresource": endpoint, "fields": count(live, self.manager, endpoint)}
         after = await self._given_up(live, endpoint)
         lost = losses(live, after or {})
         blocking = tuple(change for change in lost if not is_mark(change.field_path))
@@ -169,10 +169,10 @@ class _Withdrawal:
         if not blocking or self.order.drop or (other and after is not None):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
-            return outcome_of(self.ref, "given up", changes=changed(lost), **told)
+            return outcome_of(self.ref, "given up", changes=changed(lost), **about)
         if to := self.order.to or other:
-            return await self._hand_over(live, endpoint, to, told)
-        return outcome_of(self.ref, "kept", changes=changed(blocking), **told)
+            return await self._hand_over(live, endpoint, to, about)
+        return outcome_of(self.ref, "kept", changes=changed(blocking), **about)
 
     async def _given_up(self, live: Object, endpoint: str) -> Object | None:
         """Return the object as it would be then, by a dry run; None if the server refuses it."""
@@ -214,9 +214,9 @@ class _Withdrawal:
         if not self.order.yes:
             return done
         lost = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
-        if told := changed(each for each in lost if not is_mark(each.field_path)):
+        if altered := changed(value for value in lost if not is_mark(value.field_path)):
             why = "admission changes"
-            return outcome_of(self.ref, "kept", changes=told, why=why, **about)
+            return outcome_of(self.ref, "kept", changes=altered, why=why, **about)
         await self._apply(nothing(now), endpoint)
         return done
 
@@ -225,9 +225,9 @@ class _Withdrawal:
 
         It may hold a condition without its reason, which nobody can give up alone.
         """
-        found = reporters(live, self.controller.name, program_name()) if endpoint == STATUS else ()
-        others = (one for one in found if one.instance != self.order.instance)
-        return next((one.field_manager(self.controller.name) for one in others), "")
+        known = reporters(live, self.controller.name, program_name()) if endpoint == STATUS else ()
+        others = (writer for writer in known if writer.instance != self.order.instance)
+        return next((writer.field_manager(self.controller.name) for writer in others), "")
 
     async def _apply(self, body: Object, endpoint: str, *, dry_run: bool = False) -> Object:
         return await applied(
@@ -256,13 +256,13 @@ def _paths(lost: Iterable[ChangedValue]) -> str:
     return ", ".join(paths[:SHOWN]) + more
 
 
-def _summary(order: Order, found: Iterable[list[ObjectOutcome]]) -> str:
+def _summary(order: Order, results: Iterable[list[ObjectOutcome]]) -> str:
     who = named(order.instance)
     who = who[:1].upper() + who[1:]
-    if not any(found):
+    if not any(results):
         return f"{who} holds nothing there."
     let_go = {"given up", "handed over"}
-    count = sum(bool(some) and {each.fate for each in some} <= let_go for some in found)
+    count = sum(bool(some) and {outcome.fate for outcome in some} <= let_go for some in results)
     objects = numbered(count, "object")
     if order.yes:
         return f"{who} let go of {objects}."

@@ -59,7 +59,7 @@ async def listed(
     served in several groups counts once. Raises KubeError if nothing can be listed at all.
     """
     kinds = [api for api in served.kinds if api.namespaced or not namespace]
-    found: dict[ApiResource, list[Object]] = {}
+    items: dict[ApiResource, list[Object]] = {}
     unread = dict.fromkeys(served.failed, "no answer about its kinds")
     failed: list[KubeError] = []
     limit = anyio.CapacityLimiter(AT_ONCE)
@@ -79,18 +79,18 @@ async def listed(
                 unread[spelled(api)] = "you may not list them" if is_forbidden else error.message
                 failed.append(error)
             else:
-                found[api] = [item for item in listing.items if item]
-                for one in listing.undecoded:
-                    unread["/".join((api.kind, *filter(None, one.key)))] = UNDECODABLE
+                items[api] = [item for item in listing.items if item]
+                for entry in listing.undecoded:
+                    unread["/".join((api.kind, *filter(None, entry.key)))] = UNDECODABLE
 
     async with anyio.create_task_group() as tasks:
         for api in kinds:
             tasks.start_soon(ask, api)
-    if failed and not found:  # such as a selector that the server cannot read
+    if failed and not items:  # such as a selector that the server cannot read
         raise failed[0]
     unique: dict[str, tuple[ApiResource, Object]] = {}
     for api in kinds:
-        for item in found.get(api, ()):
+        for item in items.get(api, ()):
             unique.setdefault(item["uid"], (api, item["made"]))
     return Listed(tuple(unique.values()), unread)
 

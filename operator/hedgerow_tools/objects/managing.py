@@ -68,15 +68,15 @@ async def managing_resource(
 def controller_of_resource(live: Object) -> Controller[Any] | None:
     """Return the controller whose resource an object is, or None."""
     version, kind = live["apiVersion"], live["kind"]
-    known = (one for one in registry().controllers if is_of(one.resource.api, version, kind))
-    return next((one for one in known if one.is_custom or is_applied_by(live, one.name)), None)
+    known = (c for c in registry().controllers if is_of(c.resource.api, version, kind))
+    return next((c for c in known if c.is_custom or is_applied_by(live, c.name)), None)
 
 
 def controller_of_owner(owner: Mapping[str, Any]) -> Controller[Any] | None:
     """Return the controller of the resource that a controller reference names, or None."""
     version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
-    custom = (one for one in registry().controllers if one.is_custom)
-    return next((one for one in custom if is_of(one.resource.api, version, kind)), None)
+    custom = (c for c in registry().controllers if c.is_custom)
+    return next((c for c in custom if is_of(c.resource.api, version, kind)), None)
 
 
 def is_of(api: ApiResource, group_version: str, kind: str) -> bool:
@@ -87,7 +87,7 @@ def is_of(api: ApiResource, group_version: str, kind: str) -> bool:
 def is_applied_by(live: Object, controller: str) -> bool:
     """Return whether a controller applies to a built-in resource; most of a kind are not for it."""
     program = program_name()
-    appliers = (one.manager for one in all_holders(live) if one.operation == "Apply")
+    appliers = (holder.manager for holder in all_holders(live) if holder.operation == "Apply")
     return any(
         name.endswith(f"-{controller}") and instance_of(name, program) is not None
         for name in appliers

@@ -41,10 +41,10 @@ class Mirror:
         fields: str = "",
     ) -> None:
         """Read objects of a kind, each of which is reduced. Raises KubeError."""
-        found = await self._cluster.list(api, namespace, fields=fields, reduce=reduce)
-        self.objects[api] = {_key(obj): obj for obj in found.items}
-        for one in found.undecoded:
-            self.problems[api] = Undecodable(f"{'/'.join(filter(None, one.key))} {UNDECODABLE}")
+        listing = await self._cluster.list(api, namespace, fields=fields, reduce=reduce)
+        self.objects[api] = {_key(obj): obj for obj in listing.items}
+        for item in listing.undecoded:
+            self.problems[api] = Undecodable(f"{'/'.join(filter(None, item.key))} {UNDECODABLE}")
 
     async def follow(
         self,

@@ -47,9 +47,9 @@ def _kind(view: View) -> tuple[str, str]:
 
 def _holds(view: View, kind: str, status: str = "True") -> View | None:
     """Return a condition if it has this status, or None."""
-    for found in map(View, view.items("status", "conditions")):
-        if (found.text("type"), found.text("status")) == (kind, status):
-            return found
+    for condition in map(View, view.items("status", "conditions")):
+        if (condition.text("type"), condition.text("status")) == (kind, status):
+            return condition
     return None
 
 
@@ -108,8 +108,8 @@ def _pod(view: View) -> Readiness:
     if phase == "Succeeded":
         return Readiness("Current", f"Complete{again}")
     if phase == "Failed":
-        told = (view.text("status", key) for key in ("reason", "message"))
-        why = ": ".join(filter(None, told)) or next(_endings(view), "")
+        parts = (view.text("status", key) for key in ("reason", "message"))
+        why = ": ".join(filter(None, parts)) or next(_endings(view), "")
         return Readiness("Failed", f"Failed: {why}{again}" if why else f"Failed{again}")
     if _holds(view, "Ready"):
         return Readiness("Current", f"Ready{again}")
@@ -126,18 +126,18 @@ def _containers(view: View) -> Iterator[View]:
 def _waits(view: View) -> Iterator[tuple[str, bool]]:
     """Yield why a pod is not ready, the most useful words first, and whether it waits in vain."""
     waiting = [View(status.mapping("state", "waiting")) for status in _containers(view)]
-    told = [(one, one.text("reason")) for one in waiting if one.text("reason")]
+    reasons = [(w, w.text("reason")) for w in waiting if w.text("reason")]
     yield from (
         (
-            reason if reason == _AGAIN else ": ".join(filter(None, (reason, one.text("message")))),
+            reason if reason == _AGAIN else ": ".join(filter(None, (reason, w.text("message")))),
             True,
         )
-        for one, reason in told
+        for w, reason in reasons
         if reason not in WAITS_AS_USUAL
     )
     if unscheduled := _holds(view, "PodScheduled", "False"):
         yield _said(unscheduled), unscheduled.text("reason") not in WAITS_AS_USUAL
-    yield from ((reason, False) for _, reason in told)
+    yield from ((reason, False) for _, reason in reasons)
     yield from ((ending, True) for ending in _endings(view))
     # Of a container that starts up, and of a readiness gate that is not met.
     if (unready := _holds(view, "Ready", "False")) and _said(unready):
@@ -211,11 +211,11 @@ def _other(view: View) -> Readiness:
 
 def reported(live: Object, says: View) -> Readiness:
     """Return an object's readiness with what our controller says of it, in the form of a status."""
-    own, told = readiness(live), _other(says)
-    if told.verdict == "Current" or own.verdict == "Terminating":
+    own, theirs = readiness(live), _other(says)
+    if theirs.verdict == "Current" or own.verdict == "Terminating":
         return own
-    words = told.words if own.words == "there" else f"{own.words}, {told.words}"
-    return Readiness(told.verdict, words)
+    words = theirs.words if own.words == "there" else f"{own.words}, {theirs.words}"
+    return Readiness(theirs.verdict, words)
 
 
 def _because(word: str, condition: View) -> str:

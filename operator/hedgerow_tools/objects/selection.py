@@ -91,7 +91,7 @@ class ChosenObjects:
         texts = sources(self.files) if self.files else ()
         if self.kustomize is not None:
             texts = [(self.kustomize, await kustomized(self.kustomize))]
-        return replace(self, manifests=[one for text in texts for one in objects_in(*text)])
+        return replace(self, manifests=[obj for text in texts for obj in objects_in(*text)])
 
 
 def selecting(command: Callable[..., None]) -> Callable[..., None]:
@@ -144,7 +144,7 @@ class FoundObjects:
     controlled: int = 0
 
 
-async def found(
+async def find_objects(
     cluster: Cluster,
     chosen: ChosenObjects,
     served: ServedKinds,

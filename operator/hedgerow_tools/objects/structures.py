@@ -34,8 +34,8 @@ class Structures:
         if group_version not in self._documents:
             root = "apis" if "/" in group_version else "api"
             try:
-                found = await self.cluster.get(f"/openapi/v3/{root}/{group_version}")
+                document = await self.cluster.get(f"/openapi/v3/{root}/{group_version}")
             except KubeError:
-                found = None
-            self._documents[group_version] = found
+                document = None
+            self._documents[group_version] = document
         return self._documents[group_version]

@@ -121,13 +121,13 @@ def owners_command(
             live = await read(cluster, ref)
             versions.extend(await _unserved(cluster, live))
             structure = await Structures(cluster).of(ref.api)
-            found = await _declarer(cluster, live, hidden, required=contested)
-            if found is None:
+            declarer = await _declarer(cluster, live, hidden, required=contested)
+            if declarer is None:
                 return live, owners(live, structure=structure), NO_DISPUTES
-            controller, resource = found
+            controller, resource = declarer
             reader = reader_of(controller)
             whole = owners(live, selection.contested_in(live, resource, reader), structure)
-            told = selection.disputes(
+            listed = selection.disputes(
                 live,
                 resource,
                 ref_of(controller.resource.api, resource),
@@ -135,7 +135,7 @@ def owners_command(
                 reader=reader,
                 command=typed(),
             )
-            return live, whole, told
+            return live, whole, listed
 
     live, whole, disputes = anyio.run(carry_out)
     shown = selection.choose(whole, manager, contested=contested)
@@ -171,8 +171,8 @@ async def _declarer(
         if name:
             resource = await cluster.read_object(meant.resource.api, name, View(live).namespace)
         else:
-            found = await managing_resource(cluster, live, meant)
-            resource = found.object if found else None
+            managing = await managing_resource(cluster, live, meant)
+            resource = managing.object if managing else None
     except Forbidden as error:
         kind = meant.resource.api.kind
         hidden.append(kind)
@@ -209,12 +209,12 @@ def _print(view: OwnersView, nothing: str, output: OwnersFormat, *, all_told: bo
         return
     from hedgerow_tools.owners.report import notes
 
-    now, told = SystemClock().now(), notes(view, nothing, all_told=all_told)
+    now, remarks = SystemClock().now(), notes(view, nothing, all_told=all_told)
     if output == "tree":
         from hedgerow_tools.owners.terminal import show
 
-        show(view, told, now)
+        show(view, remarks, now)
         return
     from hedgerow_tools.owners.page_html import draw
 
-    echo_lines(draw(view, told, now), nl=False)
+    echo_lines(draw(view, remarks, now), nl=False)

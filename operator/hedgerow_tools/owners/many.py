@@ -24,8 +24,7 @@ from hedgerow_tools.fields.by_manager import (
     tally,
 )
 from hedgerow_tools.objects.listing import listed, say_unread
-from hedgerow_tools.objects.selection import UnknownObject
-from hedgerow_tools.objects.selection import found as found_objects
+from hedgerow_tools.objects.selection import UnknownObject, find_objects
 from hedgerow_tools.render.holders import way
 from hedgerow_tools.render.tables import table_lines
 
@@ -70,17 +69,17 @@ async def count(cluster: Cluster, chosen: ChosenObjects) -> OwnersCount:
     labels = chosen.labels or ""
     unread: dict[str, str] = {}
     if chosen.is_listed:
-        found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
-        objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
-        unread |= found.unread
+        listing = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
+        objects = [CountedObject(api, made["tally"]) for api, made in listing.objects]
+        unread |= listing.unread
     else:
-        these = await found_objects(cluster, chosen, served)
-        objects = [one async for one in _read(cluster, these.objects, reduce, unread)]
+        these = await find_objects(cluster, chosen, served)
+        objects = [obj async for obj in _read(cluster, these.objects, reduce, unread)]
     left: list[Leftover] = []
-    for place in sorted({one.tally.namespace for one in objects}):
-        there = [one for one in objects if one.tally.namespace == place]
+    for place in sorted({obj.tally.namespace for obj in objects}):
+        there = [obj for obj in objects if obj.tally.namespace == place]
         scope = CountScope(place, labels, typed(), named=not chosen.is_listed)
-        scaled = any(one.tally.scaled for one in there)
+        scaled = any(obj.tally.scaled for obj in there)
         scalers = await _scalers(cluster, place) if scaled else None
         left += leftovers(there, scope, scalers)
     return OwnersCount(namespace, len(objects), managers(objects), left, unread, labels)
@@ -119,26 +118,26 @@ async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str
     return frozenset((item["kind"], item["name"]) for item in listing.items)
 
 
-def show(found: OwnersCount, output: str) -> None:
+def show(view: OwnersCount, output: str) -> None:
     """Print a count in the requested format."""
     if output != "tree":
-        echo_data(found, output)
+        echo_data(view, output)
         return
-    say_unread(found.unread)
-    fields = numbered(sum(row.fields for row in found.managers), "field")
-    chosen = f" with labels {found.selector}" if found.selector else ""
-    kinds = len({kind for row in found.managers for kind in row.kinds})
-    count = f"{numbered(found.objects, 'object')} of {numbered(kinds, 'kind')}"
-    where = f"in namespace {found.namespace}" if found.namespace else "in all namespaces"
+    say_unread(view.unread)
+    fields = numbered(sum(row.fields for row in view.managers), "field")
+    chosen = f" with labels {view.selector}" if view.selector else ""
+    kinds = len({kind for row in view.managers for kind in row.kinds})
+    count = f"{numbered(view.objects, 'object')} of {numbered(kinds, 'kind')}"
+    where = f"in namespace {view.namespace}" if view.namespace else "in all namespaces"
     echo(f"{count} {where}{chosen}: {fields} held")
-    if found.managers:
+    if view.managers:
         echo("")
-        for line in table_lines(_HEADERS, map(_row, found.managers), cut=(0, 4)):
+        for line in table_lines(_HEADERS, map(_row, view.managers), cut=(0, 4)):
             echo(line.plain)
-    echo_lines("\nLeft over:" if found.leftovers else "\nNothing is left over.")
-    for one in found.leftovers:
-        echo(f"- {_words(one)}:")
-        echo(f"    {one.command}")
+    echo_lines("\nLeft over:" if view.leftovers else "\nNothing is left over.")
+    for leftover in view.leftovers:
+        echo(f"- {_words(leftover)}:")
+        echo(f"    {leftover.command}")
 
 
 def _row(row: ManagerCount) -> list[Text]:
@@ -152,26 +151,26 @@ def _kinds(kinds: Mapping[str, int]) -> str:
     return f"{named}, …" if len(most) > _KINDS else named
 
 
-def _words(one: Leftover) -> str:
-    count = numbered(len(one.objects), "object")
-    who = ", ".join(map(printable, one.managers or one.versions))
-    to = printable(one.to)
-    match one.reason:
+def _words(leftover: Leftover) -> str:
+    count = numbered(len(leftover.objects), "object")
+    who = ", ".join(map(printable, leftover.managers or leftover.versions))
+    to = printable(leftover.to)
+    match leftover.reason:
         case "unserved version":
             return (
                 f"{count} with fields recorded in {who}, which the server does not serve, and which"
                 " may block every apply"
             )
         case "before the first apply":
-            told = (
+            text = (
                 f"{count} with fields of everybody who wrote before the first apply ({who}): what"
                 f" the manifests of {to} leave out, it removes once it gets"
             )
         case "autoscaler is gone":
-            told = f"{count} whose replicas an autoscaler wrote that is gone ({who}); {to} applies"
-        case _ if one.managers == (one.to,):
-            told = f"{count} that {who} both applies and updates: it conflicts with itself in"
+            text = f"{count} whose replicas an autoscaler wrote that is gone ({who}); {to} applies"
+        case _ if leftover.managers == (leftover.to,):
+            text = f"{count} that {who} both applies and updates: it conflicts with itself in"
         case _:
-            told = f"{count} with fields of {who}, which is what {to} was before; {to} applies"
-    more = len(one.objects) > MOST_NAMED and "/" in one.command
-    return f"{told} them" + (f" (the first {MOST_NAMED})" if more else "")
+            text = f"{count} with fields of {who}, which is what {to} was before; {to} applies"
+    more = len(leftover.objects) > MOST_NAMED and "/" in leftover.command
+    return f"{text} them" + (f" (the first {MOST_NAMED})" if more else "")

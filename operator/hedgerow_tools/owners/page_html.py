@@ -86,11 +86,11 @@ class _Page:
     def tree(self, rows: Sequence[OwnedField]) -> Iterator[str]:
         return folding(rows, self._row)
 
-    def _row(self, one: OwnedField) -> str:
-        held = "".join((*map(self._held, one.managers), *_marked(one)))
-        value, path = value_of(one, self._view), printable(one.path)
+    def _row(self, field: OwnedField) -> str:
+        held = "".join((*map(self._held, field.managers), *_marked(field)))
+        value, path = value_of(field, self._view), printable(field.path)
         words = path if value is None else f"{path} = {value}"
-        return tree_row(one.depth, words, _field(one, value), held)
+        return tree_row(field.depth, words, _field(field, value), held)
 
     def _held(self, holder: Holder) -> str:
         kind = self.colours.get(holder.manager, "")

@@ -33,28 +33,28 @@ _NUMBERED: Final = re.compile(r"\[\d+\]")
 
 def title(view: OwnersView) -> str:
     """Return which object it is."""
-    one = view.object
-    return printable(f"{one.kind} {'/'.join(filter(None, (one.namespace, one.name)))}")
+    obj = view.object
+    return printable(f"{obj.kind} {'/'.join(filter(None, (obj.namespace, obj.name)))}")
 
 
 def facts(view: OwnersView) -> str:
     """Return the numbers of the whole object's fields."""
-    found = view.summary
-    told = (
-        f"{view.object.api_version}: {numbered(found.fields, 'field')}, {found.unowned} {UNOWNED}"
+    counts = view.summary
+    text = (
+        f"{view.object.api_version}: {numbered(counts.fields, 'field')}, {counts.unowned} {UNOWNED}"
     )
-    return f"{told}, {found.contested} {CONTESTED}" if found.contested else told
+    return f"{text}, {counts.contested} {CONTESTED}" if counts.contested else text
 
 
 def visible(fields: Sequence[OwnedField]) -> list[OwnedField]:
     """Return the places without those in the title, and those that only the server sets."""
-    found: list[OwnedField] = []
-    for one in reversed(fields):
-        is_bare = one.state == "branch" and not (one.managers or one.contested)
-        leads = bool(found) and found[-1].depth > one.depth
-        if one.state != "identity" and (leads or not is_bare):
-            found.append(one)
-    return found[::-1]
+    rows: list[OwnedField] = []
+    for field in reversed(fields):
+        is_bare = field.state == "branch" and not (field.managers or field.contested)
+        leads = bool(rows) and rows[-1].depth > field.depth
+        if field.state != "identity" and (leads or not is_bare):
+            rows.append(field)
+    return rows[::-1]
 
 
 def absent(view: OwnersView) -> tuple[OwnedField, ...]:
@@ -62,17 +62,17 @@ def absent(view: OwnersView) -> tuple[OwnedField, ...]:
     return (*view.gone, *view.missing)
 
 
-def value_of(one: OwnedField, view: OwnersView) -> str | None:
+def value_of(field: OwnedField, view: OwnersView) -> str | None:
     """Return a place's value in words; None for a branch, and what else has none."""
-    if one.state == "gone" and one.api_version not in {"", view.object.api_version}:
-        return f"written as {printable(one.api_version)}"
-    return None if one.value is UNSET else worded(one.value)
+    if field.state == "gone" and field.api_version not in {"", view.object.api_version}:
+        return f"written as {printable(field.api_version)}"
+    return None if field.value is UNSET else worded(field.value)
 
 
-def declared(one: OwnedField, view: OwnersView) -> str:
+def declared(field: OwnedField, view: OwnersView) -> str:
     """Return the value that the contesting resource declares for a place; it may be empty."""
-    found = (each.field for each in view.contested if each.field.path == one.path)
-    value = next(found, None) if one.contested else None
+    fields = (dispute.field for dispute in view.contested if dispute.field.path == field.path)
+    value = next(fields, None) if field.contested else None
     return printable(value.declared or "") if value else ""
 
 
@@ -85,7 +85,7 @@ def notes(view: OwnersView, nothing: str, *, all_told: bool) -> Iterator[Note]:
     """Yield what there is to know and to do; `nothing` is said if no field is chosen."""
     yield from _unserved(view)
     places = (*view.fields, *view.missing)
-    for owner in sorted({one.contested for one in places if one.contested}):
+    for owner in sorted({place.contested for place in places if place.contested}):
         yield Note(
             f"{CONTESTED}: {printable(owner)} declares another value, and forces nothing", True
         )
@@ -94,7 +94,7 @@ def notes(view: OwnersView, nothing: str, *, all_told: bool) -> Iterator[Note]:
             "the object has no managed fields: somebody emptied them, or the API server keeps none"
             " for this kind"
         )
-    elif any(_NUMBERED.fullmatch(one.name) for one in view.fields):
+    elif any(_NUMBERED.fullmatch(field.name) for field in view.fields):
         yield Note(
             "a list item shown as a number has no key that a manager holds; in a field path,"
             " write [*] for it"
@@ -106,14 +106,14 @@ def notes(view: OwnersView, nothing: str, *, all_told: bool) -> Iterator[Note]:
 
 def _unserved(view: OwnersView) -> Iterator[Note]:
     if view.unserved:
-        one = view.object
-        group = one.api_version.rpartition("/")[0]
-        kind = ".".join(filter(None, (one.kind.lower(), group)))
-        words = ("adopt", "--repair", f"{kind}/{one.name}", *within(one.namespace))
-        told = escaped(command_line(typed(), *words, "--yes"))
+        obj = view.object
+        group = obj.api_version.rpartition("/")[0]
+        kind = ".".join(filter(None, (obj.kind.lower(), group)))
+        words = ("adopt", "--repair", f"{kind}/{obj.name}", *within(obj.namespace))
+        command = escaped(command_line(typed(), *words, "--yes"))
         yield Note(
             f"fields are recorded in {printable(', '.join(view.unserved))}, which the server does"
-            f" not serve, and which may block every apply: `{told}`",
+            f" not serve, and which may block every apply: `{command}`",
             alarm=True,
         )
 
@@ -122,8 +122,8 @@ def _settling(view: OwnersView, *, all_told: bool) -> Iterator[Note]:
     """Yield what settles contested fields; each command has a line of its own, for pasting."""
     shown = view.contested if all_told else view.contested[:FIRST]
     for dispute in shown:
-        told = f"{dispute.field.path}: {sentence(dispute.field, program_name())}"
-        yield Note(printable(told), alarm=True)
+        text = f"{dispute.field.path}: {sentence(dispute.field, program_name())}"
+        yield Note(printable(text), alarm=True)
         for remedy in dispute.remedies:
             yield from _offered(remedy, f"  {remedy.effect}:")
     for remedy in view.together:

@@ -66,44 +66,44 @@ def _table(
     rows: Sequence[OwnedField], view: OwnersView, now: datetime, out: Console
 ) -> Iterator[Text]:
     colours = dict(zip(view.managers, _COLOURS * len(view.managers), strict=False))
-    drawn = zip(rows, guides([one.depth for one in rows]), strict=True)
+    drawn = zip(rows, guides([row.depth for row in rows]), strict=True)
     cells = [
         line
-        for one, (guide, below) in drawn
-        for line in _row(one, view, (guide, below), list(_holders(one, colours, now)))
+        for row, (guide, below) in drawn
+        for line in _row(row, view, (guide, below), list(_holders(row, colours, now)))
     ]
     return table_lines(_HEADERS, cells, out, cut=(0, 1))
 
 
 def _row(
-    one: OwnedField,
+    field: OwnedField,
     view: OwnersView,
     guide: tuple[str, str],
     holders: list[tuple[Text, Text, Text]],
 ) -> Iterator[tuple[Text, ...]]:
     """Yield the lines of a place: one for each holder; the first line has the field."""
-    yield _field(one, value_of(one, view), guide[0]), *(holders[0] if holders else _cells(""))
+    yield _field(field, value_of(field, view), guide[0]), *(holders[0] if holders else _cells(""))
     for number, held in enumerate(holders[1:], 2):
         is_last = number == len(holders)
-        told = f"declared: {value}" if is_last and (value := declared(one, view)) else ""
-        yield Text.assemble((guide[1], "dim"), (told, "red")), *held
+        mark = f"declared: {value}" if is_last and (value := declared(field, view)) else ""
+        yield Text.assemble((guide[1], "dim"), (mark, "red")), *held
 
 
-def _field(one: OwnedField, value: str | None, guide: str) -> Text:
-    style = "bold red" if one.contested else "bold" if value is None else ""
-    text = Text.assemble((guide, "dim"), (one.name, style))
+def _field(field: OwnedField, value: str | None, guide: str) -> Text:
+    style = "bold red" if field.contested else "bold" if value is None else ""
+    text = Text.assemble((guide, "dim"), (field.name, style))
     if value is None:
         return text
-    return text.append(": ", "dim").append(value, "dim" if one.state == UNOWNED else "")
+    return text.append(": ", "dim").append(value, "dim" if field.state == UNOWNED else "")
 
 
-def _holders(one: OwnedField, colours: Mapping[str, str], now: datetime) -> Iterator[Held]:
-    for holder in one.managers:
+def _holders(field: OwnedField, colours: Mapping[str, str], now: datetime) -> Iterator[Held]:
+    for holder in field.managers:
         manager, operation, age = holding(holder, now)
         yield Text(manager, colours.get(holder.manager, "")), Text(operation), Text(age)
-    if one.state == UNOWNED:
+    if field.state == UNOWNED:
         yield _cells(UNOWNED, "dim italic")
-    if one.contested:
+    if field.contested:
         yield _cells(f"✗ {CONTESTED}", "bold red")
 
 

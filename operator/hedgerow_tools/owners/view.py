@@ -84,8 +84,8 @@ def owners_view(
         _managers(whole),
         tuple(_fields(chosen.fields)),
         tuple(
-            OwnedField(one.path, one.path, 0, "gone", (one.holder,), api_version=one.version)
-            for one in chosen.gone
+            OwnedField(lost.path, lost.path, 0, "gone", (lost.holder,), api_version=lost.version)
+            for lost in chosen.gone
         ),
         tuple(
             OwnedField(path, path, 0, "missing", (), contested=owner)
@@ -103,7 +103,7 @@ def _managers(whole: Ownership) -> dict[str, int]:
         for node in whole.leaves()
         for name in dict.fromkeys(holder.manager for holder in node.holders)
     )
-    return {one.manager: counts[one.manager] for one in whole.holders}
+    return {holder.manager: counts[holder.manager] for holder in whole.holders}
 
 
 def _fields(nodes: Iterable[Node], depth: int = 0) -> Iterator[OwnedField]:

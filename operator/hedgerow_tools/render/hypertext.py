@@ -102,13 +102,13 @@ def folding(
 ) -> Iterator[str]:
     """Yield the rows nested by depth; rows with others below them can be folded."""
     unfolded: list[int] = []
-    for one, after in zip_longest(rows, rows[1:]):
-        while unfolded and unfolded[-1] >= one.depth:
+    for row, after in zip_longest(rows, rows[1:]):
+        while unfolded and unfolded[-1] >= row.depth:
             unfolded.pop()
             yield "</details>\n"
-        if after is not None and after.depth > one.depth:
-            unfolded.append(one.depth)
-            yield f"<details{' open' * is_open(one)}><summary>{draw(one)}</summary>\n"
+        if after is not None and after.depth > row.depth:
+            unfolded.append(row.depth)
+            yield f"<details{' open' * is_open(row)}><summary>{draw(row)}</summary>\n"
         else:
-            yield f'<div class="leaf">{draw(one)}</div>\n'
+            yield f'<div class="leaf">{draw(row)}</div>\n'
     yield "</details>\n" * len(unfolded)

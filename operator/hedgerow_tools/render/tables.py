@@ -36,7 +36,7 @@ def table_lines(
             cell.no_wrap, cell.overflow = True, "ellipsis"
         grid.add_row(*row)
     for segments in out.render_lines(grid, pad=False):
-        line = Text.assemble(*((each.text, each.style or "") for each in segments))
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
         line.rstrip()
         yield line
 
@@ -55,7 +55,7 @@ def print_table(
 
 def guides(depths: Sequence[int]) -> list[tuple[str, str]]:
     """Return for each row of a tree what is drawn before it, and in lines below it."""
-    found: list[tuple[str, str]] = []
+    drawn: list[tuple[str, str]] = []
     going_on: set[int] = set()
     for depth in reversed(depths):
         has_children, is_last = depth + 1 in going_on, depth not in going_on
@@ -63,6 +63,6 @@ def guides(depths: Sequence[int]) -> list[tuple[str, str]]:
         above = "".join("│ " if level in going_on else "  " for level in range(1, depth))
         guide = above + ("└ " if is_last else "├ ") if depth else ""
         after = above + ("  " if is_last else "│ ") if depth else ""
-        found.append((guide, after + ("│ " if has_children else "  ")))
+        drawn.append((guide, after + ("│ " if has_children else "  ")))
         going_on.add(depth)
-    return found[::-1]
+    return drawn[::-1]

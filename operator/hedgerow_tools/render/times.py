@@ -17,15 +17,15 @@ LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 def moment(option: str, text: str, zone: tzinfo) -> datetime:
     """Return an RFC 3339 time or a date, in `zone` if it has no offset. Raises BadParameter."""
     try:
-        found = datetime.fromisoformat(text.upper())
+        instant = datetime.fromisoformat(text.upper())
     except ValueError:
         raise typer.BadParameter(
             f"{option} takes a time such as 2026-03-08T02:30:00Z or a date, not {text!r:.60}"
         ) from None
-    found = found if found.tzinfo else found.replace(tzinfo=zone)
-    if not EARLIEST <= found <= LATEST:
+    instant = instant if instant.tzinfo else instant.replace(tzinfo=zone)
+    if not EARLIEST <= instant <= LATEST:
         raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
-    return found
+    return instant
 
 
 def local(instant: datetime) -> str:

@@ -137,17 +137,17 @@ def starts(schedule: Schedule, since: datetime, count: int) -> Iterator[Start]:
 def of_schedule(schedule: Schedule, asked: Asked) -> Starts:
     """Return the coming starts of a schedule alone."""
     since = asked.begin(schedule.zone)
-    found = tuple(starts(schedule, since, asked.count))
-    notes = tuple(_ends(found, since, asked.count))
+    runs = tuple(starts(schedule, since, asked.count))
+    notes = tuple(_ends(runs, since, asked.count))
     if isinstance(schedule, cron.Every) and schedule.anchor is None:
         whence = f"Counted from {utc(since)}; in a cluster @every counts from the creation of the"
         notes += (f"{whence} CronJob.",)
-    return Starts(schedule=schedule.expression, zone=str(schedule.zone), starts=found, notes=notes)
+    return Starts(schedule=schedule.expression, zone=str(schedule.zone), starts=runs, notes=notes)
 
 
-def _ends(found: tuple[Start, ...], since: datetime, count: int) -> Iterator[str]:
-    if len(found) < count:
-        further, last = ("further ", found[-1].utc) if found else ("", since)
+def _ends(runs: tuple[Start, ...], since: datetime, count: int) -> Iterator[str]:
+    if len(runs) < count:
+        further, last = ("further ", runs[-1].utc) if runs else ("", since)
         yield f"No {further}start within five years of {utc(last)}."
 
 
@@ -161,7 +161,7 @@ def of_object(
 
     `manager` is the field manager of the scaler. Raises ValueError, which says what cannot be read.
     """
-    api = next((one for one in SCALED if (one.group_version, one.kind) == _kind(obj)), None)
+    api = next((kind for kind in SCALED if (kind.group_version, kind.kind) == _kind(obj)), None)
     if api:
         return _workload(obj, api, asked, autoscalers, manager)
     return _cronjob(obj, asked) if obj.get("kind") == CronJob.api.kind else None
@@ -180,7 +180,7 @@ def _cronjob(obj: Object, asked: Asked) -> Starts:
         raise ScheduleError("spec.schedule", str(expression), why)
     created = instant(view.text("metadata", "creationTimestamp"))
     schedule = cron.timetable(expression, spec.text("timeZone") or None, created)
-    found, now = of_schedule(schedule, asked), asked.now
+    coming, now = of_schedule(schedule, asked), asked.now
     last = instant(view.text("status", "lastScheduleTime"))
     is_refused = last is not None and is_ahead(last, now)
     known = max(filter(None, (None if is_refused else last, created)), default=now)
@@ -190,7 +190,7 @@ def _cronjob(obj: Object, asked: Asked) -> Starts:
     seconds = deadline if isinstance(deadline, int) else None
     is_late = newest and seconds is not None and (now - newest).total_seconds() >= seconds
     at_once = None if is_late or spec.at("suspend") is True else newest
-    notes = list(found.notes)
+    notes = list(coming.notes)
     if last and is_refused:
         notes.append(
             f"status.lastScheduleTime {utc(last)} is later than now, so it records no start."
@@ -200,14 +200,14 @@ def _cronjob(obj: Object, asked: Asked) -> Starts:
         notes.append(f"{since_then}: {_of_newest(newest, at_once, is_late=bool(is_late))}")
     notes += _policy(spec, seconds)
     is_theirs = obj.get("apiVersion") != CronJob.api.group_version
-    if is_theirs and any(one.repeated or one.skipped_before for one in found.starts):
+    if is_theirs and any(start.repeated or start.skipped_before for start in coming.starts):
         notes.append(ELSEWHERE)
     return Starts(
         object=f"{CronJob.api.kind}/{view.name}",
         namespace=view.namespace,
         schedule=expression,
-        zone=found.zone,
-        starts=found.starts,
+        zone=coming.zone,
+        starts=coming.starts,
         missed=count_missed,
         made_at_once=at_once,
         notes=tuple(notes),
@@ -250,11 +250,11 @@ def _workload(
     plan = windows.read(given, created)
     if plan is None:
         return None
-    aimed = tuple(one for one in autoscalers if scaler.scaled(one) == (api.kind, view.name))
+    aimed = tuple(hpa for hpa in autoscalers if scaler.scaled(hpa) == (api.kind, view.name))
     observed = Observed(now=scaler.NEVER, contributable=aimed, resource=view, field_manager=manager)
     own, targets = scaler.targets(kind, observed)
     if len(targets) > 1:
-        names = ", ".join(one.id for one in targets)
+        names = ", ".join(target.id for target in targets)
         raise ValueError(f"{names} all target it: hedgerow scales nothing until only one does")
     target = targets[0] if targets else own
     record = target.record if target.ours else None

@@ -130,17 +130,17 @@ def next_command(
 
     asked = Asked(now, begin, count)
     if files:
-        found = _of_files(files, asked)
+        results = _of_files(files, asked)
     elif is_named:
-        found = [_of_cluster(words, asked)]
+        results = [_of_cluster(words, asked)]
     else:
-        found = [of_schedule(_parse(_one(words), zone), asked)]
+        results = [of_schedule(_parse(_one(words), zone), asked)]
     if output == "json":
-        echo_data(found)
+        echo_data(results)
     else:
         from hedgerow_tools.schedule.terminal import show
 
-        show(found, now)
+        show(results, now)
 
 
 def _is_named(words: Sequence[str]) -> bool:
@@ -154,8 +154,8 @@ def _of_files(files: list[str], asked: Asked) -> list[Starts | Windows]:
         there = [(name, obj) for name, text in sources(files) for obj in objects_in(name, text)]
     except ManifestError as error:
         raise typer.BadParameter(str(error)) from error
-    found = [_of_manifest(name, obj, asked) for name, obj in there]
-    scheduled = [each for each in found if each is not None]
+    results = [_of_manifest(name, obj, asked) for name, obj in there]
+    scheduled = [result for result in results if result is not None]
     if not scheduled:
         raise typer.BadParameter(f"nothing in {', '.join(files)} has a schedule")
     return scheduled
@@ -234,14 +234,14 @@ def _parse(expression: str, zone: str | None) -> cron.Schedule:
     wrong = [*cron.errors(expression)]
     try:
         place = cron.zone(zone) if zone is not None else UTC
-        found = None if wrong else cron.parse(expression, place)
+        schedule = None if wrong else cron.parse(expression, place)
     except cron.ScheduleError as error:
         wrong.append(error)
-        found = None
-    if found is None:
+        schedule = None
+    if schedule is None:
         raise typer.BadParameter("; ".join(map(str, wrong)))
-    if zone is not None and found.zone_prefixed:
+    if zone is not None and schedule.zone_prefixed:
         raise typer.BadParameter(
-            f"the schedule names a zone of its own, {found.zone}: drop that or --zone"
+            f"the schedule names a zone of its own, {schedule.zone}: drop that or --zone"
         )
-    return found
+    return schedule

@@ -24,34 +24,34 @@ ROOM_FOR_UTC: Final = 100
 """The least columns of a terminal on which times are shown in UTC as well."""
 
 
-def show(found: Iterable[Starts | Windows], now: datetime) -> None:
+def show(results: Iterable[Starts | Windows], now: datetime) -> None:
     """Print a table for each, with its notes."""
     console = page_terminal()
-    for number, each in enumerate(found):
+    for number, result in enumerate(results):
         if number:
             console.print()
-        if heading := _heading(each):
+        if heading := _heading(result):
             console.print(heading, soft_wrap=True)
-        titles, rows = _starts(each) if isinstance(each, Starts) else _windows(each, now)
+        titles, rows = _starts(result) if isinstance(result, Starts) else _windows(result, now)
         if rows:
             console.print(_table(titles, rows, has_utc=console.width >= ROOM_FOR_UTC))
-        for note in each.notes:
+        for note in result.notes:
             console.print(note, soft_wrap=True)
 
 
-def _heading(each: Starts | Windows) -> str:
-    if isinstance(each, Starts):
-        return f"{each.object}: {each.schedule!r} in {each.zone}" if each.object else ""
-    target = f"{each.sets.object}: {each.sets.field}"
-    return f"{each.object}: windows in {each.zone}, which set {target}"
+def _heading(result: Starts | Windows) -> str:
+    if isinstance(result, Starts):
+        return f"{result.object}: {result.schedule!r} in {result.zone}" if result.object else ""
+    target = f"{result.sets.object}: {result.sets.field}"
+    return f"{result.object}: windows in {result.zone}, which set {target}"
 
 
-def _starts(each: Starts) -> Rows:
+def _starts(coming: Starts) -> Rows:
     rows = [
-        (local(one.local), utc(one.utc), length(timedelta(seconds=one.in_seconds)), _daylight(one))
-        for one in each.starts
+        (local(run.local), utc(run.utc), length(timedelta(seconds=run.in_seconds)), _daylight(run))
+        for run in coming.starts
     ]
-    titles = (f"local ({each.zone})", "UTC", "in", "daylight saving")
+    titles = (f"local ({coming.zone})", "UTC", "in", "daylight saving")
     is_noted = any(row[3] for row in rows)
     return titles[: 3 + is_noted], [row[: 3 + is_noted] for row in rows]
 
@@ -68,9 +68,9 @@ def _daylight(start: Start) -> str:
     return "; ".join(notes)
 
 
-def _windows(each: Windows, now: datetime) -> Rows:
-    titles = (f"from ({each.zone})", "UTC", "what", "sets")
-    return titles, [tuple(_window(one, now)) for one in each.phases]
+def _windows(coming: Windows, now: datetime) -> Rows:
+    titles = (f"from ({coming.zone})", "UTC", "what", "sets")
+    return titles, [tuple(_window(phase, now)) for phase in coming.phases]
 
 
 def _window(window: Window, now: datetime) -> Iterator[str]:

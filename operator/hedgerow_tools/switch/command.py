@@ -132,13 +132,13 @@ def _run(order: _Order) -> None:
         async with connected() as cluster:
             ref = ObjectRef(BlueGreen.api, cluster.namespace, order.name)
             live = await targets.read(cluster, ref)
-            found = Subject(cluster, ref, live)
-            done = await _carried_out(found, order)
+            subject = Subject(cluster, ref, live)
+            done = await _carried_out(subject, order)
             for line in _lines(order, done):
                 echo(line)
             if not order.patience:
                 return
-            ended = await _ended(found, done, order)
+            ended = await _ended(subject, done, order)
             if not ended.done:
                 raise CommandError(f"{ref}: {ended.words}")
             echo(f"{ref}: {ended.words}")
@@ -146,64 +146,64 @@ def _run(order: _Order) -> None:
     interrupts.run(carry_out)
 
 
-async def _carried_out(found: Subject, order: _Order) -> _Done:
+async def _carried_out(subject: Subject, order: _Order) -> _Done:
     """Set the field in exactly the version that was looked at, unless it is set already."""
 
     async def attempt(number: int) -> _Done:
-        live = await _observed(found, found.live if number == 1 else await found.again())
+        live = await _observed(subject, subject.live if number == 1 else await subject.again())
         setting = order.decide(live)
         if setting.is_set(live):
             return _Done(setting, live, live)
-        if told := takeover.in_the_way(
+        if problem := takeover.in_the_way(
             live, setting, takeover.others(live, setting, order.manager)
         ):
-            raise CommandError(told, Exit.CONFLICT)
+            raise CommandError(problem, Exit.CONFLICT)
         body = decision.setting_apply(live, setting, order.manager)
         # Whoever types the command asks for this one field by its name.
         after = live
         with anyio.CancelScope(shield=True):  # what was begun is told of
-            answer = await found.cluster.apply(
-                found.ref.api, body, manager=order.manager, force=True
+            answer = await subject.cluster.apply(
+                subject.ref.api, body, manager=order.manager, force=True
             )
             after = answer.object
         if not setting.is_set(after):
             raise MoveRefused(
-                f"{found.ref}: the server accepted `{setting.line}` and did not keep it: look at"
+                f"{subject.ref}: the server accepted `{setting.line}` and did not keep it: look at"
                 " its mutating admission"
             )
         return _Done(setting, live, after)
 
-    return await until_settled(found.ref, attempt)
+    return await until_settled(subject.ref, attempt)
 
 
-async def _observed(found: Subject, live: Object) -> Object:
+async def _observed(subject: Subject, live: Object) -> Object:
     """Return the object once its status is about its present spec; raises MoveRefused."""
     for number in range(1, ATTEMPTS + 1):
         if decision.is_observed(live):
             return live
         await pause(number)
-        live = await found.again()
+        live = await subject.again()
     raise MoveRefused(
-        f"the operator has not seen the newest change of {found.ref} yet, so what its status says"
+        f"the operator has not seen the newest change of {subject.ref} yet, so what its status says"
         " is about an older one; see that it runs, and try again"
     )
 
 
-async def _ended(found: Subject, done: _Done, order: _Order) -> SwitchEnd:
+async def _ended(subject: Subject, done: _Done, order: _Order) -> SwitchEnd:
     """Wait until the switch has ended; tell each new phase. Raises CommandError."""
-    told = ""
+    last = ""
     live = done.after
     with anyio.move_on_after(order.patience):
         for number in count(1):
             if ended := decision.outcome(live, done.setting):
                 return ended
             words = decision.progress(live)
-            if words != told and decision.is_observed(live):
+            if words != last and decision.is_observed(live):
                 echo(printable(words))
-                told = words
+                last = words
             await pause(number)
-            live = await found.again()
-    raise CommandError(f"{found.ref} has not ended its switch in time: {decision.progress(live)}")
+            live = await subject.again()
+    raise CommandError(f"{subject.ref} has not ended its switch in time: {decision.progress(live)}")
 
 
 def _changes(order: _Order, done: _Done) -> list[Change]:

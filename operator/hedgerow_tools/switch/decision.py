@@ -57,8 +57,8 @@ class SwitchEnd:
 
 def is_observed(live: Object) -> bool:
     """Return whether the status is about the present spec."""
-    found = View(live)
-    return found.number("status", "observedGeneration") >= found.number("metadata", "generation")
+    view = View(live)
+    return view.number("status", "observedGeneration") >= view.number("metadata", "generation")
 
 
 def promotion(live: Object) -> Setting:
@@ -66,14 +66,14 @@ def promotion(live: Object) -> Setting:
 
     Raises MoveRefused if no switch is held.
     """
-    found = View(live)
-    phase, coming = _phase(found), _template(found, "switch")
+    view = View(live)
+    phase, coming = _phase(view), _template(view, "switch")
     if phase == "Held" and coming:
-        to = found.text("status", "switch", "to")
+        to = view.text("status", "switch", "to")
         return Setting("promoted", coming, (f"{to} may be routed with this template",))
-    if found.text("spec", "promoted") in {coming or _template(found, "routed")} - {""}:
-        return Setting("promoted", found.text("spec", "promoted"))
-    if found.at("spec", "hold") is not True:
+    if view.text("spec", "promoted") in {coming or _template(view, "routed")} - {""}:
+        return Setting("promoted", view.text("spec", "promoted"))
+    if view.at("spec", "hold") is not True:
         raise MoveRefused(
             f"{_name(live)} holds nothing back: spec.hold is not true, so that a switch goes on by"
             " itself"
@@ -92,22 +92,22 @@ def rollback(live: Object) -> Setting:
     While a switch is under way, that is where it came from, otherwise what was routed before.
     Raises MoveRefused if that colour has no pods.
     """
-    found = View(live)
-    target = _OTHER.get(found.text("spec", "routeTo"), "")
+    view = View(live)
+    target = _OTHER.get(view.text("spec", "routeTo"), "")
     pods = f"{target.lower()}Spec"
-    if not target or found.at("spec", pods) is None:
+    if not target or view.at("spec", pods) is None:
         raise MoveRefused(f"{_name(live)} has no other colour to go back to: no {pods}")
-    return Setting("routeTo", target, tuple(_way_back(found, target)))
+    return Setting("routeTo", target, tuple(_way_back(view, target)))
 
 
-def _way_back(found: View, target: str) -> Iterator[str]:
+def _way_back(view: View, target: str) -> Iterator[str]:
     """Yield whether something may delay the way back to a colour."""
-    guards = ["spec.checks"] if found.text("spec", "promotion") == "WhenChecked" else []
-    guards += ["spec.hold"] if found.at("spec", "hold") is True else []
+    guards = ["spec.checks"] if view.text("spec", "promotion") == "WhenChecked" else []
+    guards += ["spec.hold"] if view.at("spec", "hold") is True else []
     delay = " and ".join(guards)
-    if found.text("status", "routeTo") == target:
+    if view.text("status", "routeTo") == target:
         yield f"{target} still gets traffic"
-    elif found.text("status", "previous", "phase") == target:
+    elif view.text("status", "previous", "phase") == target:
         yield f"{target} was routed before"
         if delay:
             yield f"it waits for {delay} only if its pods have changed since then"
@@ -127,13 +127,13 @@ def setting_apply(live: Object, setting: Setting, manager: str) -> Object:
 
 def outcome(live: Object, setting: Setting) -> SwitchEnd | None:
     """Return how the switch ended after the field was set; None if it goes on."""
-    found = View(live)
+    view = View(live)
     if not setting.is_set(live):
         return SwitchEnd(done=False, words=f"somebody else has changed {setting.path} meanwhile")
     if not is_observed(live):
         return None
-    phase, selected = _phase(found), found.text("status", "routeTo")
-    is_routed = selected == found.text("spec", "routeTo")
+    phase, selected = _phase(view), view.text("status", "routeTo")
+    is_routed = selected == view.text("spec", "routeTo")
     is_ready = _condition(live, "Ready").text("status") == "True"
     if is_routed and (phase == "Routed" or (not phase and is_ready)):
         return SwitchEnd(done=True, words=f"{selected} is routed")
@@ -147,12 +147,12 @@ def progress(live: Object) -> str:
     return ": ".join(filter(None, (_phase(View(live)), _ready(live))))
 
 
-def _phase(found: View) -> str:
-    return printable(found.text("status", "phase"))
+def _phase(view: View) -> str:
+    return printable(view.text("status", "phase"))
 
 
-def _template(found: View, record: str) -> str:
-    return found.text("status", record, "template")
+def _template(view: View, record: str) -> str:
+    return view.text("status", record, "template")
 
 
 def _name(live: Object) -> str:
@@ -164,5 +164,5 @@ def _ready(live: Object) -> str:
 
 
 def _condition(live: Object, kind: str) -> View:
-    found = map(View, View(live).items("status", "conditions"))
-    return next((one for one in found if one.text("type") == kind), View({}))
+    conditions = map(View, View(live).items("status", "conditions"))
+    return next((entry for entry in conditions if entry.text("type") == kind), View({}))

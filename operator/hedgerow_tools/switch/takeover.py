@@ -58,8 +58,8 @@ APPLIERS: Final[Mapping[str, ManifestApplier]] = {
 
 def others(live: Object, setting: Setting, manager: str) -> tuple[Holder, ...]:
     """Return who else holds the field."""
-    found = holders(View(live), "spec", setting.field)
-    return tuple(holder for holder in found if not holder.is_applier(manager, ""))
+    holding = holders(View(live), "spec", setting.field)
+    return tuple(holder for holder in holding if not holder.is_applier(manager, ""))
 
 
 def applier(holder: Holder) -> ManifestApplier | None:
@@ -74,18 +74,18 @@ def applier(holder: Holder) -> ManifestApplier | None:
     return known or (ManifestApplier(holder.manager) if holder.operation == APPLY else None)
 
 
-def in_the_way(live: Object, setting: Setting, found: Iterable[Holder]) -> str:
+def in_the_way(live: Object, setting: Setting, holding: Iterable[Holder]) -> str:
     """Return which programs would put the field back, and what to change there.
 
     Empty if the field may be taken from all of these holders.
     """
-    programs = {holder.manager: one for holder in found if (one := applier(holder))}
+    programs = {holder.manager: program for holder in holding if (program := applier(holder))}
     if not programs:
         return ""
     hold = "hold" if len(programs) > 1 else "holds"
-    where = _joined(one.where for one in programs.values())
-    first = _joined(one.first for one in programs.values())
-    after = _joined(one.after for one in programs.values())
+    where = _joined(program.where for program in programs.values())
+    first = _joined(program.first for program in programs.values())
+    after = _joined(program.after for program in programs.values())
     return (
         f"{_joined(map(_named, programs, programs.values()))} {hold} {setting.path} of"
         f" {live['kind']}/{metadata(live)['name']} and would put it back, so nothing was changed:"
@@ -108,10 +108,10 @@ def patch(live: Object, setting: Setting) -> str:
 
 def later(live: Object, setting: Setting, manager: str) -> Iterator[str]:
     """Yield what the next applies of those meet, or do, who have another value in a manifest."""
-    found = [(holder, tree) for holder, _, tree in entries(live) if "f:spec" in tree]
+    records = [(holder, tree) for holder, _, tree in entries(live) if "f:spec" in tree]
     appliers = [
         f"`{KUBECTL} apply --server-side`" if holder.manager == KUBECTL else holder.manager
-        for holder, _ in found
+        for holder, _ in records
         if holder.operation == APPLY and holder.manager != manager
     ]
     if appliers:
@@ -122,7 +122,7 @@ def later(live: Object, setting: Setting, manager: str) -> Iterator[str]:
         )
     if any(
         f"f:{setting.field}" in tree["f:spec"] and is_client_side_apply(holder, tree)
-        for holder, tree in found
+        for holder, tree in records
     ):
         yield (
             f"the next `{KUBECTL} apply` of a manifest with another {setting.field} sets that"

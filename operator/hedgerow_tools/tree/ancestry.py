@@ -60,11 +60,11 @@ async def _owner(
     group = owner.get("apiVersion", "").rpartition("/")[0]
     try:
         api = await found_kind(cluster, ".".join(filter(None, (owner["kind"], group))))
-        found = await cluster.read_object(api, owner["name"], place if api.namespaced else "")
+        live = await cluster.read_object(api, owner["name"], place if api.namespaced else "")
     except (Forbidden, Missing):
         return None
-    is_same = found is not None and metadata(found)["uid"] == owner.get("uid")
-    return (api, found) if found and is_same else None
+    is_same = live is not None and metadata(live)["uid"] == owner.get("uid")
+    return (api, live) if live and is_same else None
 
 
 async def foreign(cluster: Cluster, api: ApiResource, namespace: str) -> RootKind:
@@ -78,8 +78,8 @@ async def foreign(cluster: Cluster, api: ApiResource, namespace: str) -> RootKin
     def reduce(item: Object) -> Object:
         return {"uid": metadata(item)["uid"], "owner": controller_of(item).get("uid")}
 
-    found = await listed(cluster, await served(cluster), reduce, namespace=namespace)
-    return RootKind(api, tuple(_below(api, found.objects)))
+    listing = await listed(cluster, await served(cluster), reduce, namespace=namespace)
+    return RootKind(api, tuple(_below(api, listing.objects)))
 
 
 def _below(api: ApiResource, objects: Iterable[tuple[ApiResource, Object]]) -> list[ApiResource]:

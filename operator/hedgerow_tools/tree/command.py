@@ -100,7 +100,7 @@ def _parted(target: str) -> tuple[str, str]:
     """
     from hedgerow.cli.targets import is_meant  # noqa: PLC0415
 
-    if any(is_meant(each, target) for each in registry().controllers):
+    if any(is_meant(controller, target) for controller in registry().controllers):
         return target, ""
     kind, slash, name = target.rpartition("/")
     if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
@@ -123,8 +123,8 @@ async def _chosen(
 
     ours = registry().controllers
     if not kind:
-        return [RootKind.of(each) for each in ours], name, ""
-    chosen = next((each for each in ours if is_meant(each, kind)), None)
+        return [RootKind.of(controller) for controller in ours], name, ""
+    chosen = next((controller for controller in ours if is_meant(controller, kind)), None)
     if chosen and (chosen.is_custom or not name):
         return [RootKind.of(chosen)], name, ""
     api = chosen.resource.api if chosen else await found_kind(cluster, kind)
@@ -152,4 +152,4 @@ def _require(watched: WatchedTrees, chosen: Sequence[RootKind], place: str, name
         what = f"a resource named {name}" if several else f"{chosen[0].api.kind}/{name}"
         where = f" in namespace {place}; name another with -n" if place else ""
         raise CommandError(f"{what} does not exist{where}")
-    watched.kinds = tuple(each for each in watched.kinds if each.api.kind == kinds[0])
+    watched.kinds = tuple(root for root in watched.kinds if root.api.kind == kinds[0])

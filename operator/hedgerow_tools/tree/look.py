@@ -65,8 +65,8 @@ class WatchedTrees:
 
     def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
-        found = [obj for kind in self._objects.values() for obj in kind.values()]
-        index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
+        items = [obj for kind in self._objects.values() for obj in kind.values()]
+        index = ObjectIndex(items, {api.kind for api in self._problems if api not in self._objects})
         roots = [
             resource_tree(kind, resource, index, program_name(), asked=self._asked)
             for kind in self.kinds
@@ -145,8 +145,8 @@ class WatchedTrees:
                 group.start_soon(self._mirror.follow, api, namespace, reduced)
 
     def _resources(self, kind: RootKind) -> Iterator[Object]:
-        found = self._objects.get(kind.api, {})
-        named = (found[key] for key in sorted(found))
+        objects = self._objects.get(kind.api, {})
+        named = (objects[key] for key in sorted(objects))
         return (
             obj
             for obj in named
@@ -175,8 +175,8 @@ class WatchedTrees:
 
 def descendants(kinds: Iterable[RootKind]) -> list[ApiResource]:
     """Return the kinds of the resources' children, and of what is created for these."""
-    found: dict[ApiResource, None] = {}
+    apis: dict[ApiResource, None] = {}
     for kind in kinds:
-        made = (api for each in (kind.api, *kind.below) for api in BELOW.get(each.kind, ()))
-        found |= dict.fromkeys((*kind.below, *made))
-    return [*found]
+        made = (api for parent in (kind.api, *kind.below) for api in BELOW.get(parent.kind, ()))
+        apis |= dict.fromkeys((*kind.below, *made))
+    return [*apis]

@@ -78,11 +78,11 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
         counts.update(map(_mark, root.walk()))
         counts["contested"] += sum(len(node.contested) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
-    told = [numbered(number, "object")]
-    told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
+    parts = [numbered(number, "object")]
+    parts += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
     rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
     title = f"Namespace {namespace}" if namespace else "Without a namespace"
-    return TreeSection(printable(title), printable(", ".join(told)), rows)
+    return TreeSection(printable(title), printable(", ".join(parts)), rows)
 
 
 _COUNTED: Final = {
@@ -147,10 +147,10 @@ def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
 def _notes(node: TreeNode, words: str, now: datetime) -> Iterator[Note]:
     if cell_len(words) > _SENTENCE:
         yield Note(words)
-    others = [told for told in node.conditions if told.type != "Ready"]
+    others = [condition for condition in node.conditions if condition.type != "Ready"]
     if others:
         yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
-    whys = [_why(told, node) for told in node.conditions if told.status != "True"]
+    whys = [_why(condition, node) for condition in node.conditions if condition.status != "True"]
     yield from (Note(printable(why, LONGEST_MESSAGE)) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.contested)
     if node.held:
@@ -165,23 +165,23 @@ def _notes(node: TreeNode, words: str, now: datetime) -> Iterator[Note]:
         yield Note(printable(node.warning), True)
 
 
-def _why(told: Condition, node: TreeNode) -> str:
+def _why(condition: Condition, node: TreeNode) -> str:
     """Return why a condition is not met, without what is said at the contested objects."""
-    if not _is_conflict(told.reason, node):
-        return told.message
-    unmatched = told.message.partition(UNMATCHED)[2]
+    if not _is_conflict(condition.reason, node):
+        return condition.message
+    unmatched = condition.message.partition(UNMATCHED)[2]
     return f"{UNMATCHED.removeprefix('; ')}{unmatched}" if unmatched else ""
 
 
 def _is_conflict(reason: str, node: TreeNode) -> bool:
     """Return whether a condition only repeats conflicts that are shown at their own objects."""
-    return reason == "FieldConflict" and any(each.contested for each in node.walk())
+    return reason == "FieldConflict" and any(inner.contested for inner in node.walk())
 
 
 def _held(conflict: ContestedField, now: datetime) -> str:
     since = conflict.since if conflict.reason in (None, OTHER_VALUE) else None
-    told = f" for {age(since.isoformat(), now)}" if since else ""
-    return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
+    duration = f" for {age(since.isoformat(), now)}" if since else ""
+    return printable(f"{conflict.path}: {sentence(conflict, program_name())}{duration}")
 
 
 _MARKS: Final[Mapping[Mark | None, tuple[str, str]]] = {
@@ -225,8 +225,8 @@ def _table(rows: Sequence[TreeRow], width: int) -> Iterator[Text]:
             continue
         yield next(drawn)
         for note in row.notes:
-            told = _command if note.is_command else _note
-            yield from told(row, note, width)
+            draw = _command if note.is_command else _note
+            yield from draw(row, note, width)
 
 
 def _cells(row: TreeRow, name: str) -> tuple[Text, Text, Text, Text]:
@@ -250,6 +250,6 @@ def _note(row: TreeRow, note: Note, width: int) -> Iterator[Text]:
 
 def _command(row: TreeRow, note: Note, width: int) -> Iterator[Text]:
     """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
-    told = Text.assemble((f"{row.below}  what to do:", "dim"))
-    whole = Text.assemble(told, (f" {note.text}", "dim"))
-    yield from [whole] if whole.cell_len <= width else [told, Text(note.text, "dim")]
+    head = Text.assemble((f"{row.below}  what to do:", "dim"))
+    whole = Text.assemble(head, (f" {note.text}", "dim"))
+    yield from [whole] if whole.cell_len <= width else [head, Text(note.text, "dim")]

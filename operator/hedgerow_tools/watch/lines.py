@@ -142,8 +142,8 @@ def phase_of(obj: Object) -> str:
 def _changes(notice: WatchNotice) -> tuple[ChangedField, ...]:
     if notice.old is None or notice.new is None:
         return ()
-    found = changes(notice.old, notice.new, one_write=not notice.listed)
-    return tuple(ChangedField(each.path, each.kind, each.record, each.managers) for each in found)
+    changed = changes(notice.old, notice.new, one_write=not notice.listed)
+    return tuple(ChangedField(c.path, c.kind, c.record, c.managers) for c in changed)
 
 
 def sentence(line: ObjectLine) -> str:
@@ -163,7 +163,7 @@ def _changes_told(changes: Sequence[ChangedField]) -> str:
     groups: defaultdict[str, list[ChangedField]] = defaultdict(list)
     for change in changes:
         groups[_by_whom(change)].append(change)
-    words = [_group(who, found) for who, found in list(groups.items())[:MOST_GROUPS]]
+    words = [_group(who, group) for who, group in list(groups.items())[:MOST_GROUPS]]
     rest = sum(map(len, list(groups.values())[MOST_GROUPS:]))
     return "; ".join([*words, f"{rest} more fields by others"] if rest else words)
 

@@ -131,8 +131,8 @@ def reduced(obj: Object) -> Object:
         "spec": {key: spec[key] for key in KEPT_SPEC if key in spec},
         "status": View(obj).mapping("status"),
     }
-    told = annotation(obj, STATUS_ANNOTATION)
-    kept["metadata"] |= {"annotations": {STATUS_ANNOTATION: told}} if told else {}
+    status = annotation(obj, STATUS_ANNOTATION)
+    kept["metadata"] |= {"annotations": {STATUS_ANNOTATION: status}} if status else {}
     kept["metadata"]["managedFields"] = records
     return kept
 
@@ -241,15 +241,15 @@ class _TreeBuilder:
         A controller that knows whether it serves says so by `Available`. Of others those serve
         whose children are all as declared, but for contested fields.
         """
-        told = {one.type for one in self._says.conditions}
-        true = {one.type for one in self._says.conditions if one.status == "True"}
+        types = {c.type for c in self._says.conditions}
+        true = {c.type for c in self._says.conditions if c.status == "True"}
         if root.readiness.verdict == "Terminating" or is_unseen(self._view):
             return False
-        if "Available" in told:
+        if "Available" in types:
             waits = self._is_held() or not true.isdisjoint({"Stalled", "Contested"})
             return waits and "Available" in true
         parts = children if self._kind.is_whole else (root, *children)
-        works = all(node.readiness.verdict == "Current" for one in parts for node in one.walk())
+        works = all(node.readiness.verdict == "Current" for part in parts for node in part.walk())
         return works and "Contested" in true and "Stalled" not in true
 
     def _member(self, live: Object, level: int = 0, *, past: bool = False) -> TreeNode:
@@ -288,15 +288,15 @@ class _TreeBuilder:
             if ref in there:
                 continue
             kind, _, name = ref.partition("/")
-            found = self._stock.find(kind, self._view.namespace, name)
+            obj = self._stock.find(kind, self._view.namespace, name)
             yield TreeNode(
-                api_version=View(found or {}).text("apiVersion"),
+                api_version=View(obj or {}).text("apiVersion"),
                 kind=kind,
                 namespace=self._view.namespace,
                 name=name,
                 uid="",
-                readiness=self._missing(kind, found, reason),
-                changed=last_change(found) if found else None,
+                readiness=self._missing(kind, obj, reason),
+                changed=last_change(obj) if obj else None,
                 contested=self._conflicts(ref),
             )
 
@@ -305,21 +305,21 @@ class _TreeBuilder:
         unmet = [c for c in self._says.conditions if (c.type, c.status) == ("Ready", "False")]
         spoken: dict[str, str] = {}
         for condition in unmet:
-            told = condition.message.partition(UNMATCHED)[0]
-            for found in filter(None, map(_MENTION.match, told.split("; "))):
-                reason = "NameTaken" if found[2] else condition.reason
-                spoken.setdefault(found[1], reason)
+            text = condition.message.partition(UNMATCHED)[0]
+            for match in filter(None, map(_MENTION.match, text.split("; "))):
+                reason = "NameTaken" if match[2] else condition.reason
+                spoken.setdefault(match[1], reason)
         for ref in self._contested:
             spoken.setdefault(ref, "FieldConflict")
         for ref, reason in spoken.items():
             if ref.partition("/")[0] in self._owned:
                 yield ref, reason
 
-    def _missing(self, kind: str, found: Object | None, reason: str) -> Readiness:
-        if found is not None:
-            if is_terminating(found):
+    def _missing(self, kind: str, obj: Object | None, reason: str) -> Readiness:
+        if obj is not None:
+            if is_terminating(obj):
                 return Readiness("NotFound", "missing: waits until the old object is gone")
-            return Readiness("Failed", _taken_by(found))
+            return Readiness("Failed", _taken_by(obj))
         if kind in self._stock.unread:
             return Readiness("Unknown", f"not readable: {reason}")
         return Readiness("NotFound", f"missing: {reason}")
@@ -355,8 +355,8 @@ def _is_over(kind: str, own: Readiness) -> bool:
     return kind == "Job" and own == Readiness("Current", "Complete")
 
 
-def _taken_by(found: Object) -> str:
-    owner = controller_of(found)
+def _taken_by(obj: Object) -> str:
+    owner = controller_of(obj)
     if owner:
         return (
             f"name taken: the object is a child of {owner.get('kind', '')}/{owner.get('name', '')}"
