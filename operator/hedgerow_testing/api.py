@@ -161,11 +161,11 @@ class Api:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
         def listed() -> list[Object]:
-            found: list[Object] = self._send("GET", root).body.get("resources", [])
-            return [one for one in found if one["kind"] == kind and "/" not in one["name"]]
+            kinds: list[Object] = self._send("GET", root).body.get("resources", [])
+            return [entry for entry in kinds if entry["kind"] == kind and "/" not in entry["name"]]
 
-        one = eventually(listed, _SOON, f"{kind} of {api_version} is listed")[0]
-        return root, one["name"], one["namespaced"]
+        entry = eventually(listed, _SOON, f"{kind} of {api_version} is listed")[0]
+        return root, entry["name"], entry["namespaced"]
 
     def _patch(
         self, target: Object, content: str, body: Any, params: dict[str, str], subresource: str

@@ -55,13 +55,13 @@ class Requests(ABC):
 
     def writes(self, mark: int = 0, **filters: str) -> list[AuditEntry]:
         """Return the writes after a mark; Lease renewals and virtual reviews are left out."""
-        found = self.since(mark, verbs=WRITES, **filters)
-        return [entry for entry in found if not _is_exempt(_reference(entry))]
+        entries = self.since(mark, verbs=WRITES, **filters)
+        return [entry for entry in entries if not _is_exempt(_reference(entry))]
 
     def refused(self, mark: int = 0, **filters: str) -> list[AuditEntry]:
         """Return the requests after a mark that were answered with 401 or 403."""
-        found = self.since(mark, **filters)
-        return [entry for entry in found if entry["responseStatus"]["code"] in {401, 403}]
+        entries = self.since(mark, **filters)
+        return [entry for entry in entries if entry["responseStatus"]["code"] in {401, 403}]
 
 
 class AuditLog(Requests):

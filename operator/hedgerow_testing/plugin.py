@@ -206,9 +206,9 @@ def _options(config: pytest.Config) -> Options:
 def _uses(item: pytest.Item, *names: str) -> bool:
     """Return whether a test uses all of these fixtures as this plugin has them."""
     info: Any = getattr(item, "_fixtureinfo", None)
-    found: Mapping[str, Sequence[Any]] = info.name2fixturedefs if info else {}
-    last = [found[name][-1] for name in names if found.get(name)]
-    return len(last) == len(names) and all(one.func.__module__ == __name__ for one in last)
+    fixtures: Mapping[str, Sequence[Any]] = info.name2fixturedefs if info else {}
+    last = [fixtures[name][-1] for name in names if fixtures.get(name)]
+    return len(last) == len(names) and all(fixture.func.__module__ == __name__ for fixture in last)
 
 
 def line_writer(config: pytest.Config) -> Progress:

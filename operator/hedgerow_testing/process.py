@@ -122,8 +122,8 @@ class OperatorProcess:
     def peak(self) -> int:
         """The most resident memory in bytes since the last start (Linux only)."""
         lines = Path(f"/proc/{self.pid}/status").read_text("ascii").splitlines()
-        found = dict(line.split(":", 1) for line in lines)
-        return int(found["VmHWM"].split()[0]) * _KIB
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["VmHWM"].split()[0]) * _KIB
 
     def _started(self) -> Supervised:
         if self._process is None:

@@ -27,9 +27,9 @@ def proven(controller: Controller[Any]) -> Controller[Any]:
 
     def compose(resource: Any, observed: Observed) -> Any:
         answers: list[Any] = [controller.compose(resource, observed) for _ in range(2)]
-        for one in answers:  # the runtime says what is wrong with it
-            if not isinstance(one, Desired) or any(misfits(one, Desired)):
-                return one
+        for answer in answers:  # the runtime says what is wrong with it
+            if not isinstance(answer, Desired) or any(misfits(answer, Desired)):
+                return answer
         desired, again = answers
         if path := difference(desired, again):
             raise NotPureError(
@@ -40,32 +40,32 @@ def proven(controller: Controller[Any]) -> Controller[Any]:
     return replace(controller, compose=compose)
 
 
-def difference(one: Desired, other: Desired) -> str:
+def difference(left: Desired, right: Desired) -> str:
     """Return where two declarations differ first, such as `ConfigMap/x .data.time`; or nothing."""
-    return "" if one == other else _difference(_named(one), _named(other), "").strip(" .")
+    return "" if left == right else _difference(_named(left), _named(right), "").strip(" .")
 
 
 def _named(desired: Desired) -> dict[str, Any]:
     """Return the parts of a declaration, children and contributions by kind and name."""
     parts = {part.name: getattr(desired, part.name) for part in fields(desired)}
     for part in ("children", "contributions"):
-        for each in parts.pop(part):
-            name = "KEEP_ALL" if each in KEEP_ALL else f"{each.kind.api.kind}/{each.name} "
-            parts[name] = each
+        for item in parts.pop(part):
+            name = "KEEP_ALL" if item in KEEP_ALL else f"{item.kind.api.kind}/{item.name} "
+            parts[name] = item
     return parts
 
 
-def _difference(one: Any, other: Any, path: str) -> str:
-    one, other = _parts(one), _parts(other)
-    if isinstance(one, dict) and isinstance(other, dict):
-        first, second = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+def _difference(left: Any, right: Any, path: str) -> str:
+    left, right = _parts(left), _parts(right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        first, second = cast("dict[Any, Any]", left), cast("dict[Any, Any]", right)
         for name in dict.fromkeys((*first, *second)):
             if name not in first or name not in second:
                 return f"{path}.{name}"
-            if found := _difference(first[name], second[name], f"{path}.{name}"):
-                return found
+            if place := _difference(first[name], second[name], f"{path}.{name}"):
+                return place
         return ""
-    return "" if one == other else path
+    return "" if left == right else path
 
 
 def _parts(value: Any) -> Any:

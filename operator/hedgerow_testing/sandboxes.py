@@ -85,14 +85,14 @@ def _collections(api: Api, namespace: str) -> list[str]:
 
 
 def _empty(api: Api, path: str) -> None:
-    found: list[Object] = api.raw("GET", path).body.get("items", [])
-    for item in found:
+    items: list[Object] = api.raw("GET", path).body.get("items", [])
+    for item in items:
         if item["metadata"].get("finalizers"):
             content = {"Content-Type": "application/merge-patch+json"}
             patch = {"metadata": {"finalizers": None}}
             address = f"{path}/{item['metadata']['name']}"
             api.raw("PATCH", address, json=patch, headers=content)
-    if found:
+    if items:
         api.raw("DELETE", path, json={"gracePeriodSeconds": 0})
 
 

@@ -117,11 +117,11 @@ def holders(live: Object, *path: str) -> list[str]:
 
     The path is of names of fields; a whole list or map counts for each manager of a part of it.
     """
-    found: set[str] = set()
+    managers: set[str] = set()
     for entry in live["metadata"].get("managedFields", ()):
         node: Any = entry.get("fieldsV1") or {}
         for name in path:
             node = node.get(f"f:{name}") if node is not None else None
         if node is not None:
-            found.add(entry["manager"])
-    return sorted(found)
+            managers.add(entry["manager"])
+    return sorted(managers)

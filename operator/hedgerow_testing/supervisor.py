@@ -94,10 +94,10 @@ def descendants(pid: int) -> list[int]:
             state, parent, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
             if state != "Z":
                 below.setdefault(int(parent), []).append(int(path.parent.name))
-    found = list(below.get(pid, ()))
-    for child in found:
-        found += below.get(child, ())
-    return found
+    pids = list(below.get(pid, ()))
+    for child in pids:
+        pids += below.get(child, ())
+    return pids
 
 
 def work(processes: Iterable[int]) -> dict[int, float]:
@@ -105,19 +105,19 @@ def work(processes: Iterable[int]) -> dict[int, float]:
 
     One that waits for a CPU is at work too: on a busy machine that is most of it.
     """
-    found: dict[int, float] = {}
-    for path in (one for pid in processes for one in Path(f"/proc/{pid}/task").glob("*/schedstat")):
+    times: dict[int, float] = {}
+    for path in (p for pid in processes for p in Path(f"/proc/{pid}/task").glob("*/schedstat")):
         with suppress(OSError):
-            found[int(path.parent.name)] = sum(map(int, path.read_text().split()[:2])) / 1e9
-    return found
+            times[int(path.parent.name)] = sum(map(int, path.read_text().split()[:2])) / 1e9
+    return times
 
 
 def main(output: str, *command: str) -> None:
     """Run a command until standard input ends; tell on standard output if it ends before."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     try:
-        told = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        child = Popen(command, stdin=DEVNULL, stdout=told, stderr=STDOUT, start_new_session=True)
+        log = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        child = Popen(command, stdin=DEVNULL, stdout=log, stderr=STDOUT, start_new_session=True)
     except OSError as error:
         _say(error.strerror or "it cannot be run")
         return
@@ -135,9 +135,9 @@ def main(output: str, *command: str) -> None:
 def _reap(first: int) -> bool:
     """Collect what has ended, and tell how the first one did; return whether any is left."""
     try:
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            if found[0] == first:
-                _say(str(os.waitstatus_to_exitcode(found[1])))
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == first:
+                _say(str(os.waitstatus_to_exitcode(ended[1])))
     except ChildProcessError:
         return False
     return True

@@ -77,11 +77,11 @@ async def contest(stage: Stage) -> None:
     ready = condition(bg, "Ready")
     witness.check(f"Ready is False, {says(bg)}", ready and ready.status == "False", ready)
     _check_report(witness, bg, name)
-    told = await witness.until(
+    events = await witness.until(
         "the Event that reports it", lambda: witness.events("FieldConflict"), bool, "\n".join
     )
     await stage.shell.run(f"kubectl events --for bluegreen/{NAME} --types=Warning{stage.flags}")
-    witness.check("a Warning Event says so too", told, told)
+    witness.check("a Warning Event says so too", events, events)
     await _check_taken(witness, name)
     printed = await stage.shell.run(f"hedgerow tree bluegreen/{NAME}{stage.flags}")
     path = bg.status.contested[0].path
@@ -98,8 +98,8 @@ async def follow(stage: Stage) -> None:
     stage.page.say(f"greeting.yaml adds an environment variable to the container {name}.")
     plan = f"hedgerow plan -f greeting.yaml{stage.flags}"
     ended = await stage.shell.attempt(plan)
-    told = ended.code == CONFLICTS and samples.VARIABLE["name"] in ended.printed
-    witness.check("the plan adds the variable, and leaves the image as it is", told, ended)
+    is_planned = ended.code == CONFLICTS and samples.VARIABLE["name"] in ended.printed
+    witness.check("the plan adds the variable, and leaves the image as it is", is_planned, ended)
     await stage.shell.run(f"kubectl apply --server-side -f greeting.yaml{stage.flags}")
 
     def greets(deployment: Deployment) -> bool:
@@ -109,7 +109,7 @@ async def follow(stage: Stage) -> None:
         "the variable on the Deployment",
         lambda: witness.deployment("Green"),
         greets,
-        lambda found: str(_container(found)),
+        lambda deployment: str(_container(deployment)),
     )
     await stage.shell.run(f"kubectl set env deploy/{GREEN} --list{stage.flags}")
     env = _container(green).get("env")
@@ -150,7 +150,7 @@ async def agree(stage: Stage) -> None:
         return holders((await witness.deployment("Green")).raw, *_image_steps(name))
 
     both = await witness.until(
-        "the operator to hold the image as well", holding, lambda found: found == expected, str
+        "the operator to hold the image as well", holding, lambda names: names == expected, str
     )
     witness.check(f"{' and '.join(both)} share the image", both == expected, both)
     bg = await witness.until("Ready", witness.bluegreen, _settled, says)
@@ -193,12 +193,12 @@ def _check_report(witness: Witness, bg: BlueGreen, name: str) -> None:
     [leaf] = bg.status.contested
     path = f'.spec.template.spec.containers[name="{name}"].image'
     expected = (f"Deployment/{GREEN}", path, TAKER, "Update")
-    found = (leaf.object, leaf.path, leaf.manager, leaf.operation)
+    reported = (leaf.object, leaf.path, leaf.manager, leaf.operation)
     witness.check(
         f"status.contested names object, field and holder: {leaf.path} of {leaf.object},"
         f" {leaf.manager} ({leaf.operation})",
-        found == expected,
-        found,
+        reported == expected,
+        reported,
     )
 
 
@@ -215,8 +215,8 @@ def _contested(bg: BlueGreen) -> bool:
 
 
 def _says(bg: BlueGreen, kind: str) -> bool:
-    found = condition(bg, kind)
-    return found is not None and found.status == "True"
+    entry = condition(bg, kind)
+    return entry is not None and entry.status == "True"
 
 
 async def _template(witness: Witness, phase: Phase) -> tuple[int, object]:
@@ -225,8 +225,8 @@ async def _template(witness: Witness, phase: Phase) -> tuple[int, object]:
 
 
 def _container(deployment: Deployment) -> dict[str, object]:
-    found = deployment.items("spec", "template", "spec", "containers")
-    return found[0] if found else {}
+    containers = deployment.items("spec", "template", "spec", "containers")
+    return containers[0] if containers else {}
 
 
 def _image_steps(name: str) -> tuple[str, ...]:

@@ -71,8 +71,8 @@ async def _refused(stage: Stage) -> None:
     ended = await _attempt(stage, "kubectl apply -f described.yaml")
     _check(stage, f"refused: {REFUSAL}", ended.code != 0 and REFUSAL in ended.printed, ended)
     after = await stage.cluster.read_object(CRD, NAME)
-    found = "it is not there" if after is None else "it is as it was"
-    _check(stage, f"nothing came of it: {found}", _version(before) == _version(after), ended)
+    outcome = "it is not there" if after is None else "it is as it was"
+    _check(stage, f"nothing came of it: {outcome}", _version(before) == _version(after), ended)
 
 
 async def _accepted(stage: Stage) -> None:

@@ -109,12 +109,12 @@ class Page:
 
     def _now_and_then(self) -> Progress:
         """Return a function that prints each step once, and its progress twice a minute."""
-        told: dict[str, float] = {}
+        times: dict[str, float] = {}
 
         def tell(line: str) -> None:
             step, now = line.partition(":")[0], anyio.current_time()
-            if isinstance(line, LockNotice) or now - told.get(step, -TELL_EVERY) >= TELL_EVERY:
-                told[step] = now
+            if isinstance(line, LockNotice) or now - times.get(step, -TELL_EVERY) >= TELL_EVERY:
+                times[step] = now
                 self.say(line)
 
         return tell
@@ -125,7 +125,7 @@ class Page:
         Words are never broken, not even long paths, and neither are commands in backticks.
         """
         lines = wrap(
-            _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), f"{mark}{text}"),
+            _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), f"{mark}{text}"),
             self.room + INDENT,
             initial_indent=" " * INDENT,
             subsequent_indent=" " * (INDENT + 2),

@@ -121,7 +121,7 @@ async def leave(stage: Stage) -> None:
         ]
         return [name for api, name in names if await witness.live(api, name)]
 
-    left = await witness.until("its children to go", children, lambda found: not found, ", ".join)
+    left = await witness.until("its children to go", children, lambda names: not names, ", ".join)
     witness.check("its Service and Deployments are gone with it", not left, left)
 
 

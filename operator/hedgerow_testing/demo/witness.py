@@ -61,9 +61,9 @@ class Witness:
         what: str,
         read: Callable[[], Awaitable[T]],
         fits: Callable[[T], object],
-        told: Callable[[T], str],
+        describe: Callable[[T], str],
     ) -> T:
-        """Read until `fits` accepts the value, and return it; `told` describes the progress.
+        """Read until `fits` accepts the value, and return it; `describe` words the progress.
 
         Raises DemoError with the last value after a timeout.
         """
@@ -74,12 +74,12 @@ class Witness:
             async def look() -> bool:
                 last[:] = [await read()]
                 if tty:
-                    progress(f"waiting for {what}: {told(last[0])}")
+                    progress(f"waiting for {what}: {describe(last[0])}")
                 return bool(fits(last[0]))
 
             if await until(look, seconds=WAIT_TIMEOUT):
                 return last[0]
-        seen = told(last[0]) if last else "nothing"
+        seen = describe(last[0]) if last else "nothing"
         raise DemoError(
             f"waited {WAIT_TIMEOUT:.0f} s in vain for {what}", f"the API server says: {seen}"
         )
@@ -121,8 +121,8 @@ def says(bg: BlueGreen) -> str:
 
 def holders(live: Mapping[str, Any], *steps: str) -> list[str]:
     """Return the managers whose entry holds the field at these fieldsV1 steps."""
-    found: list[str] = []
+    managers: list[str] = []
     for holder, _, tree in entries(dict(live)):
         if View(tree).at(*steps) is not None:
-            found.append(f"{holder.manager} ({holder.operation})")
-    return found
+            managers.append(f"{holder.manager} ({holder.operation})")
+    return managers

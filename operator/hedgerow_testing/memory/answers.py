@@ -107,6 +107,6 @@ def conflict(conflicts: Conflicts) -> Refused:
             "message": f"conflict with {manager.shown}",
             "field": path_of(path),
         }
-        for manager, path in conflicts.found
+        for manager, path in conflicts.pairs
     ]
     return Refused(409, "Conflict", f"Apply failed with {len(causes)} conflicts", causes)

@@ -250,10 +250,10 @@ def has_fields(fields: str, item: Object) -> bool:
     if not fields:
         return True
     path, _, value = fields.partition("=")
-    found: Any = item
+    node: Any = item
     for step in path.split("."):
-        found = found.get(step, {})
-    return found == value
+        node = node.get(step, {})
+    return node == value
 
 
 def _target(api: ApiResource, name: str, namespace: str) -> Object:

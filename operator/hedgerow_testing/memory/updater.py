@@ -84,7 +84,7 @@ class Conflicts(Exception):  # noqa: N818 - upstream's word
 
     def __init__(self, pairs: list[tuple[Manager, Path]]) -> None:
         super().__init__(pairs)
-        self.found = pairs
+        self.pairs = pairs
 
 
 def read(

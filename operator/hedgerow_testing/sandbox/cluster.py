@@ -93,10 +93,10 @@ class Sandbox:
         components = [await self._component(name, blueprint) for name in blueprint.components]
         return SandboxStatus(
             str(self.directory),
-            bool(components) and all(one.healthy for one in components),
+            bool(components) and all(component.healthy for component in components),
             blueprint.server,
             blueprint.version,
-            sum(one.memory for one in components),
+            sum(component.memory for component in components),
             size,
             tuple(components),
         )
@@ -201,11 +201,11 @@ class Sandbox:
         def running() -> bool:
             return all(map(self._plane.running, blueprint.components))
 
-        async def told() -> bool:
+        async def settled() -> bool:
             # Do not wait for dead components, only for busy ones.
             return not running() or await self._plane.all_healthy(blueprint)
 
-        if not (await until(told, seconds=SOON) and running()):
+        if not (await until(settled, seconds=SOON) and running()):
             return False
         differences = blueprint.differences(options)
         if differences:

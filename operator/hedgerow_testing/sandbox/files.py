@@ -32,7 +32,7 @@ def check_private(directory: Path, names: Iterable[str], remedy: str) -> None:
     above = {place: place.stat() for place in _above(directory)}
     flaws = [
         *((path, _flaw(status, {user})) for path, status in statuses.items()),
-        *((place, _flaw(each, {user, _ROOT}, sticky=True)) for place, each in above.items()),
+        *((place, _flaw(status, {user, _ROOT}, sticky=True)) for place, status in above.items()),
     ]
     for path, flaw in flaws:
         if flaw:

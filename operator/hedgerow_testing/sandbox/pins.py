@@ -100,10 +100,10 @@ def _module(directory: Path, packages: Mapping[str, str], path: str) -> Module:
 
 def _after(word: str, text: str) -> str:
     lines = (line.split() for line in text.splitlines())
-    found = next((words[1] for words in lines if words[:1] == [word] and words[1:]), None)
-    if found is None:
+    value = next((words[1] for words in lines if words[:1] == [word] and words[1:]), None)
+    if value is None:
         raise ValueError(f"no {word!r} in a pinned go.mod")
-    return found
+    return value
 
 
 def _ldflags(path: str, version: str) -> str:
