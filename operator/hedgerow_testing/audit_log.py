@@ -76,9 +76,9 @@ class AuditLog(Requests):
 
     def entries(self, mark: int = 0) -> list[AuditEntry]:
         """Return the entries after so many bytes."""
-        return self.read(mark)[0]
+        return self.read_from(mark)[0]
 
-    def read(self, mark: int) -> tuple[list[AuditEntry], int]:
+    def read_from(self, mark: int) -> tuple[list[AuditEntry], int]:
         """Return the entries after so many bytes, and the mark after them, to read on there."""
         start = max(mark - 1, 0)
         with self.path.open("rb") as file:

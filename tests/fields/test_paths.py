@@ -61,7 +61,7 @@ class TestParsing:
     )
     def test_what_cannot_be_read_matches_nothing(self, element: str) -> None:
         assert "?" == parse(element).kind
-        assert not Positions([{"name": "c"}, None, "c", 0]).of(element)
+        assert not Positions([{"name": "c"}, None, "c", 0]).indices(element)
 
 
 class TestPositions:
@@ -73,12 +73,12 @@ class TestPositions:
 
         where = Positions(live)
 
-        assert (where.of(HTTP), where.of(DNS), where.of(TWICE)) == ([1], [0], ())
+        assert (where.indices(HTTP), where.indices(DNS), where.indices(TWICE)) == ([1], [0], ())
 
     def test_duplicates_are_all_found(self) -> None:
         live = [{"name": "a"}, {"name": "b"}, {"name": "a"}]
 
-        assert [0, 2] == Positions(live).of('k:{"name":"a"}')
+        assert [0, 2] == Positions(live).indices('k:{"name":"a"}')
 
     @pytest.mark.parametrize(
         ("live", "element", "found"),
@@ -97,7 +97,7 @@ class TestPositions:
     def test_values_are_compared_strictly(
         self, live: list[object], element: str, found: list[int]
     ) -> None:
-        assert found == list(Positions(live).of(element))
+        assert found == list(Positions(live).indices(element))
 
 
 class TestAssigning:
@@ -178,7 +178,7 @@ class TestEmptyKeys:
     def test_the_item_that_lacks_it_is_found(self) -> None:
         where = Positions([{"name": "a"}, {}])
 
-        assert (list(where.of(self.NAMED)), list(where.of(self.UNNAMED))) == ([0], [1])
+        assert (list(where.indices(self.NAMED)), list(where.indices(self.UNNAMED))) == ([0], [1])
 
     def test_the_item_that_leaves_it_out_has_it_empty_rather_than_another(self) -> None:
         assert assign([{}], [self.NAMED, self.UNNAMED]) == [self.UNNAMED]

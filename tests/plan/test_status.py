@@ -16,7 +16,7 @@ from hedgerow.plan.children import Plan
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.status import StatusReport, read, said
+from hedgerow.plan.status import StatusReport, read_resource, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
@@ -86,7 +86,7 @@ class TestRead:
         assert (found.conditions, [f.wire() for f in found.contested]) == ((), [self.HELD])
         pods = {"containers": [{"name": "a", "image": "a:1"}]}
         live["spec"] = {"routeTo": "Blue", "blueSpec": pods, "greenSpec": pods}
-        assert read(BlueGreen, live).status.route_to == "Blue"
+        assert read_resource(BlueGreen, live).status.route_to == "Blue"
 
     def test_one_condition_or_contested_field_is_left_out_of_several(self):
         condition = {"type": "Ready", "status": "True", "reason": "Serving", "message": "m"}
@@ -108,7 +108,7 @@ class TestRead:
 
     def test_a_spec_that_cannot_be_read_is_refused(self):
         with pytest.raises(ValidationError, match="routeTo"):
-            read(BlueGreen, resource({"conditions": "none"}) | {"spec": {"routeTo": 1}})
+            read_resource(BlueGreen, resource({"conditions": "none"}) | {"spec": {"routeTo": 1}})
 
 
 class TestReport:

@@ -107,7 +107,7 @@ async def located(cluster: Cluster, target: tuple[str, str]) -> ObjectRef:
     return ObjectRef(api, cluster.namespace if api.namespaced else "", name)
 
 
-async def read(cluster: Cluster, ref: ObjectRef) -> Object:
+async def read_target(cluster: Cluster, ref: ObjectRef) -> Object:
     """Return the object; raises CommandError if there is none."""
     live = await cluster.read_object(ref.api, ref.name, ref.namespace)
     if live is None:

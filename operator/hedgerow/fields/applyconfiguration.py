@@ -76,7 +76,7 @@ def _value(live: Any, tree: Tree) -> Any:
 
 def _list(live: list[Any], tree: Tree) -> list[Any]:
     where = Positions(live)
-    elements = {index: element for element in tree for index in where.of(element)}
+    elements = {index: element for element in tree for index in where.indices(element)}
     return [item(live[i], elements[i], tree[elements[i]]) for i in sorted(elements)]
 
 

@@ -153,7 +153,7 @@ class Walk:
         for element, items in groups.items():
             here = (place, element)
             own = None if mine is None else mine.get(element)
-            at = where.of(element)
+            at = where.indices(element)
             chosen = [live[index] for index in at]
             if len(items) > 1:  # the server treats duplicates as one atomic value
                 self._leaf(here, items, chosen or None, own, others.below(element))
@@ -165,7 +165,7 @@ class Walk:
         self._ordered(place, order)
         for element, tree in (mine or {}).items():
             if element not in groups and element != SELF:
-                at = where.of(element)
+                at = where.indices(element)
                 self._surplus((place, element), tree, live[at[0]] if at else None)
 
     def _ordered(self, place: _Place, order: dict[str, int]) -> None:
@@ -247,7 +247,7 @@ def _members(tree: Tree, live: Any) -> Iterator[tuple[str, Tree, Any]]:
     for element, below in tree.items():
         if element == SELF:
             continue
-        at = where.of(element) if items else ()
+        at = where.indices(element) if items else ()
         yield element, below, items[at[0]] if at else fields.get(element[2:])
 
 

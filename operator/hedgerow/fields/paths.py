@@ -148,7 +148,7 @@ def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
         return chosen
     taken = set(chosen)
     rest = _Leftovers([pair for pair in elements if pair[1].kind == "k" and pair[0] not in taken])
-    return [have or rest.take(item) for item, have in zip(items, chosen, strict=True)]
+    return [have or rest.take_fitting(item) for item, have in zip(items, chosen, strict=True)]
 
 
 class _Leftovers:
@@ -165,7 +165,7 @@ class _Leftovers:
         self._filed: dict[tuple[FieldNames, FieldNames], dict[ItemKey, deque[int]]] = {}
         self._taken: set[int] = set()
 
-    def take(self, item: Any) -> str | None:
+    def take_fitting(self, item: Any) -> str | None:
         """Return the first free element that agrees with all keys of the item, or None."""
         if not is_map(item):
             return None
@@ -273,7 +273,7 @@ class Positions:
         self._items = items
         self._indexed: dict[FieldNames, dict[ItemKey, list[int]]] = {}
 
-    def of(self, element: str) -> Sequence[int]:
+    def indices(self, element: str) -> Sequence[int]:
         """Return the indices of the items that an element selects; empty if there are none."""
         parsed = parse(element)
         if not parsed.values:

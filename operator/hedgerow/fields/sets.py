@@ -125,7 +125,7 @@ class Values:
         for element in field_path:
             if is_map(value) and parse(element).kind == "f":
                 value = value.get(parse(element).names[0], ABSENT)
-            elif is_list(value) and (positions := self._positions(value).of(element)):
+            elif is_list(value) and (positions := self._positions(value).indices(element)):
                 several = len(positions) > 1
                 value = [value[index] for index in positions] if several else value[positions[0]]
             else:

@@ -172,10 +172,10 @@ class _Refusal:
 
     def _merged(self, place: _Place) -> Sequence[_Place]:
         if place.field_path not in self._items:
-            self._items[place.field_path] = self._read(place)
+            self._items[place.field_path] = self._validated_items(place)
         return self._items[place.field_path]
 
-    def _read(self, place: _Place) -> Sequence[_Place]:
+    def _validated_items(self, place: _Place) -> Sequence[_Place]:
         """Return a list's items as the server validated them; none if their keys are not known.
 
         It merges the declared ones into the live ones, without those that only we hold and no

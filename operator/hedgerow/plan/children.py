@@ -152,7 +152,7 @@ class ChildPlanner:
         if self.anew:
             return self._made_anew(live)
         if self.entry.is_settled(self._declared, self.content):
-            contested = self._found(self.entry.contested)
+            contested = self._reported(self.entry.contested)
             return self._settled(contested, self.entry)
         return self._present(live)
 
@@ -188,9 +188,9 @@ class ChildPlanner:
         left_out = (*contested, *abandoned)
         want = ownership.leave_out(declared, left_out) if left_out else declared
         contested_leaves = (
-            *self._found(left_out),
-            *self._found(shared, DECLARED_NO_MORE),
-            *self._found(doubtful, UNKNOWN_OWNER),
+            *self._reported(left_out),
+            *self._reported(shared, DECLARED_NO_MORE),
+            *self._reported(doubtful, UNKNOWN_OWNER),
         )
         allowed = self._judge(want, live) if left_out else verdict
         if allowed.settled:
@@ -345,7 +345,7 @@ class ChildPlanner:
         )
         return Plan(deletions=(deletion,))
 
-    def _found(self, leaves: Iterable[Leaf], reason: str = "") -> ContestedLeaves:
+    def _reported(self, leaves: Iterable[Leaf], reason: str = "") -> ContestedLeaves:
         return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
 
     def _ignored(self, contested: ContestedLeaves) -> Iterator[str]:

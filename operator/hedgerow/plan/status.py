@@ -69,7 +69,7 @@ def _nothing(_live: Object) -> Status:
 
 def said(live: Object) -> Status:
     """Return the live status of a custom resource, without the fields that cannot be read."""
-    return read(_Reporting, {"status": live.get("status") or {}}).status
+    return read_resource(_Reporting, {"status": live.get("status") or {}}).status
 
 
 class _Reporting(Model):
@@ -78,7 +78,7 @@ class _Reporting(Model):
     status: Status
 
 
-def read(model: type[M], live: Object) -> M:
+def read_resource(model: type[M], live: Object) -> M:
     """Return a resource as its model; raises ValidationError, but not because of the status.
 
     Only the unreadable parts of the status are left out: a field, or a single condition or

@@ -158,15 +158,15 @@ class FieldPolicy:
 
         They are in the order in which they were written. Some may have no effect.
         """
-        policy_entries, patterns = self._of(word, kind, name)
+        policy_entries, patterns = self._entries_about(word, kind, name)
         matches = patterns.first(places) if policy_entries else {}
         return tuple((policy_entries[index], matches[index]) for index in sorted(matches))
 
     def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
-        policy_entries, patterns = self._of(word, kind, name)
+        policy_entries, patterns = self._entries_about(word, kind, name)
         return bool(policy_entries) and patterns.covers(field_path)
 
-    def _of(self, word: str, kind: str, name: str) -> _Entries:
+    def _entries_about(self, word: str, kind: str, name: str) -> _Entries:
         """Return the entries of one annotation about one object, and their patterns together."""
         written = self.yields if word == YIELD else self.claims
         if not written:
@@ -187,7 +187,7 @@ NO_FIELD_POLICY: Final = FieldPolicy()
 
 def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
     """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
-    yields, claims = (_read(annotations, word) for word in (YIELD, CLAIM))
+    yields, claims = (_parse_annotation(annotations, word) for word in (YIELD, CLAIM))
     unknown = tuple(unknown_annotations(annotations))
     return FieldPolicy(yields, claims, unknown) if yields or claims or unknown else NO_FIELD_POLICY
 
@@ -269,7 +269,7 @@ def place_of(path: str) -> FieldPath:
     return tuple(field_path)
 
 
-def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
+def _parse_annotation(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
     text = annotations.get(name, "")
     if len(text) > LONGEST:
         raise FieldPolicyError(f"{name}: it is longer than {LONGEST} characters")

@@ -57,10 +57,10 @@ class Namespaces:
         answer = self._answers.setdefault(name, _Answer())
         async with answer.lock:  # many passes ask at the same time
             if self._clock.monotonic() >= answer.permission.until:
-                allows = await self._read(name)
+                allows = await self._allows_claims(name)
                 now = self._clock.monotonic()
                 answer.permission = Permission(allows, now + LOOK_AGAIN)
-                self._forget(now)
+                self._forget_unused(now)
         return answer.permission
 
     @property
@@ -68,7 +68,7 @@ class Namespaces:
         """The namespaces whose answers are remembered."""
         return tuple(self._answers)
 
-    async def _read(self, name: str) -> bool:
+    async def _allows_claims(self, name: str) -> bool:
         try:
             namespace = await self._cluster.read_object(NAMESPACES, name)
         except Forbidden as error:
@@ -78,7 +78,7 @@ class Namespaces:
             return False
         return allows_claims(namespace or {})
 
-    def _forget(self, now: float) -> None:
+    def _forget_unused(self, now: float) -> None:
         """Forget the namespaces that nobody asks for any more."""
         self._answers = {
             name: answer

@@ -50,7 +50,7 @@ class Log:
     def poll(self) -> int:
         """Read on, and return how many changes of the operator there were."""
         before = self.changes
-        entries, self._mark = self._log.read(self._mark)
+        entries, self._mark = self._log.read_from(self._mark)
         self._take(entries)
         return self.changes - before
 

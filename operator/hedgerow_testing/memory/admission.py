@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def read(kind: ServedKind, body: Object, live: Object | None, subresource: str) -> Object:
-    """Return a body that is written as it is, without what is left out unread; raises Refused."""
+def decoded(kind: ServedKind, body: Object, live: Object | None, subresource: str) -> Object:
+    """Return the part of a body that the server reads, such as all but status; raises Refused."""
     if kind.status and not kind.builtin and not subresource:
         body = {name: value for name, value in body.items() if name != "status"}
     elif live is not None and not kind.builtin and subresource == "status":

@@ -86,7 +86,7 @@ class Server:
         """POST: every field, defaults included, is the manager's. Raises Refused."""
         kind, key = self._kind(body), self._key(body)
         self._admit_create(key[2])
-        body = admission.read(kind, body, None, "")
+        body = admission.decoded(kind, body, None, "")
         if key in self._objects:
             # Whether one of its name exists is looked up last, when all else would be accepted.
             admission.created(kind, body, uid="", stamp="", number=0)
@@ -97,7 +97,7 @@ class Server:
         """PUT. Raises Refused."""
         kind, key = self._kind(body), self._key(body)
         live = self._live(key)
-        body = admission.read(kind, body, live, subresource)
+        body = admission.decoded(kind, body, live, subresource)
         return self._store_update(kind, key, live, body, manager, subresource)
 
     def merge(self, target: Object, patch: Object, manager: str, subresource: str = "") -> Object:
@@ -369,7 +369,7 @@ class Server:
         self._events.append(Changed(event, copy.deepcopy(last), str(self.version)))
 
     def _entries(self, live: Object) -> dict[Identity, Entry]:
-        return updater.read(live["metadata"].get("managedFields"), _second)
+        return updater.read_entries(live["metadata"].get("managedFields"), _second)
 
     def _stamp(self, second: int) -> str:
         return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -87,7 +87,7 @@ class Conflicts(Exception):  # noqa: N818 - upstream's word
         self.pairs = pairs
 
 
-def read(
+def read_entries(
     managed: list[Object] | None, second: Callable[[str | None], int | None]
 ) -> dict[Identity, Entry]:
     """Read `metadata.managedFields`."""

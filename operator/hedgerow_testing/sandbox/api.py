@@ -34,7 +34,7 @@ class SandboxApi:
         response = await anyio.to_thread.run_sync(self._get, url)
         return response is not None and response.is_success
 
-    async def read(self, url: str) -> dict[str, Any] | None:
+    async def read_object(self, url: str) -> dict[str, Any] | None:
         """Return an object, or None if the server does not return it (yet)."""
         response = await anyio.to_thread.run_sync(self._get, url)
         return decode(response.content) if response and response.is_success else None

@@ -35,7 +35,7 @@ async def exclusive(
     """
     pause, is_reported = pauses(longest=1.0), False
     prepare()
-    while (descriptor := _take(path)) is None:
+    while (descriptor := _try_lock(path)) is None:
         if not is_reported:
             progress(f"waiting for process {holder(path)}, which {what}")
             is_reported = True
@@ -47,7 +47,7 @@ async def exclusive(
         os.close(descriptor)
 
 
-def _take(path: Path) -> int | None:
+def _try_lock(path: Path) -> int | None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:

@@ -17,7 +17,7 @@ async def register(api: SandboxApi, count: int, *, seconds: float, log: Path) ->
         await api.apply(f"{_NODES}/{name}", manifest(name))
 
     async def ready() -> bool:
-        listed = await api.read(_NODES) or {}
+        listed = await api.read_object(_NODES) or {}
         return sum(map(is_ready, listed.get("items", []))) >= count
 
     if not await until(ready, seconds=seconds):

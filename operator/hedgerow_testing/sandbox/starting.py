@@ -93,7 +93,7 @@ class ClusterStart:
             if self.options.nodes:
                 log = self.directory.log(KWOK)
                 await nodes.register(api, self.options.nodes, seconds=START_TIMEOUT, log=log)
-            answer = await api.read("/version") or {}
+            answer = await api.read_object("/version") or {}
         return str(answer.get("gitVersion", "")).removeprefix("v")
 
     async def _appears(self, api: SandboxApi, url: str) -> None:

@@ -40,7 +40,7 @@ def put(value: Any, wants: Mapping[FieldPath, Any]) -> Any:
     items: list[Any] = list(value) if is_list(value) else []
     where = Positions(tuple(items))
     for element, below in parts.items():
-        at = where.of(element)
+        at = where.indices(element)
         if at:
             items[at[0]] = put(items[at[0]], below)
         else:
@@ -74,7 +74,7 @@ def _without(value: Any, places: Mapping[FieldPath, None], *, keep_empty: bool) 
     where = Positions(value)
     below: dict[int, dict[FieldPath, None]] = {}
     for element, inner in parts.items():
-        for index in where.of(element):
+        for index in where.indices(element):
             below.setdefault(index, {}).update(inner)
     return [
         _without(item, below[index], keep_empty=keep_empty) if index in below else item

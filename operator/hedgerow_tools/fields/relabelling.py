@@ -75,7 +75,7 @@ class HolderName:
     subresource: str | None = None
 
     @classmethod
-    def read(cls, text: str) -> HolderName:
+    def parse(cls, text: str) -> HolderName:
         """Return the name that `hedgerow owners` prints: `a`, `a Update`, `a Update scale`."""
         match = _NAME.fullmatch(text)
         return cls(*match.groups()) if match else cls(text)

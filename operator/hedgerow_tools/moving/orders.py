@@ -107,7 +107,7 @@ class MoveOrder:
 
 def holder_names(text: str) -> frozenset[HolderName]:
     """Return the holders that --from names."""
-    return frozenset(HolderName.read(name.strip()) for name in text.split(",") if name.strip())
+    return frozenset(HolderName.parse(name.strip()) for name in text.split(",") if name.strip())
 
 
 def others(live: Object, asked: Takeover, fields: Sequence[str]) -> str:
@@ -144,7 +144,7 @@ def carry_out(order: MoveOrder) -> None:
 
     async def work() -> None:
         records = read_undo_file(order.undone) if order.undone else []
-        ready = order if order.undone else replace(order, chosen=await order.chosen.read())
+        ready = order if order.undone else replace(order, chosen=await order.chosen.loaded())
         async with connected() as cluster:
             if code := await _show(ready, await _begun(cluster, ready, records)):
                 raise typer.Exit(code)

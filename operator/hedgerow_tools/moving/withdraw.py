@@ -151,14 +151,14 @@ class _Withdrawal:
         return [outcome for outcome in made if outcome]
 
     async def _endpoints(self) -> tuple[str, ...]:
-        return endpoints(await self._read() or {}, self.manager)
+        return endpoints(await self._live() or {}, self.manager)
 
-    async def _read(self) -> Object | None:
+    async def _live(self) -> Object | None:
         return await self.cluster.read_object(self.ref.api, self.ref.name, self.ref.namespace)
 
     async def _attempt(self, endpoint: str) -> ObjectOutcome | None:
         """Give up what is held through an endpoint; return None if nothing is left."""
-        live = await self._read()
+        live = await self._live()
         if live is None or endpoint not in endpoints(live, self.manager):
             return None
         about = {"subresource": endpoint, "fields": count(live, self.manager, endpoint)}

@@ -32,7 +32,7 @@ class Mirror:
         self._cluster = cluster
         self._changed = anyio.Event()
 
-    async def read(
+    async def read_kind(
         self,
         api: ApiResource,
         namespace: str,
@@ -62,7 +62,7 @@ class Mirror:
         async with aclosing(events) as heard:
             async for event in heard:
                 self.problems.pop(api, None)
-                self._take(api, event)
+                self._take_event(api, event)
                 self._changed.set()
 
     async def changed(self) -> None:
@@ -70,7 +70,7 @@ class Mirror:
         await self._changed.wait()
         self._changed = anyio.Event()
 
-    def _take(self, api: ApiResource, event: Snapshot | Changed | Bookmark) -> None:
+    def _take_event(self, api: ApiResource, event: Snapshot | Changed | Bookmark) -> None:
         match event:
             case Snapshot(items=items):
                 self.objects[api] = {_key(obj): obj for obj in items}

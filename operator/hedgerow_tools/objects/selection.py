@@ -82,7 +82,7 @@ class ChosenObjects:
         if self.all_namespaces and not self.is_listed:
             raise typer.BadParameter("--all-namespaces goes with -l or --all")
 
-    async def read(self) -> ChosenObjects:
+    async def loaded(self) -> ChosenObjects:
         """Return it with the manifests read. Raises BadParameter, CommandError and ManifestError.
 
         This comes before anything is asked of a cluster.
@@ -152,7 +152,7 @@ async def find_objects(
     *,
     controlled: bool = False,
 ) -> FoundObjects:
-    """Return the chosen objects, which are `read`; of labels or of all, those that `is_meant`.
+    """Return the chosen objects, `loaded` before; of labels or of all, those that `is_meant`.
 
     Unless `controlled`, these are none that a controller made. Raises BadParameter and KubeError.
     """

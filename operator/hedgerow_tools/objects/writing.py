@@ -38,7 +38,7 @@ class Subject:
 
     async def again(self) -> Object:
         """Return the object as it is now; raises MoveRefused if it is another one of that name."""
-        live = await targets.read(self.cluster, self.ref)
+        live = await targets.read_target(self.cluster, self.ref)
         if metadata(live)["uid"] != metadata(self.live)["uid"]:
             raise MoveRefused(
                 f"{self.ref} was deleted and created again meanwhile; look at the new object"
@@ -57,7 +57,7 @@ class Subject:
 async def subject(cluster: Cluster, words: Sequence[str]) -> Subject:
     """Return the object that KIND/NAME or KIND NAME means, for writes that are based on it."""
     ref = await targets.located(cluster, targets.parted(targets.joined(words)))
-    return Subject(cluster, ref, await targets.read(cluster, ref))
+    return Subject(cluster, ref, await targets.read_target(cluster, ref))
 
 
 async def applied(

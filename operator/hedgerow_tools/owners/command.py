@@ -12,7 +12,7 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.options import output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
-from hedgerow.cli.targets import located, parted, read
+from hedgerow.cli.targets import located, parted, read_target
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata, ref_of
@@ -100,7 +100,7 @@ def owners_command(
         some = chosen if chosen.given else replace(chosen, everything=True)
 
         async def count() -> many.OwnersCount:
-            ready = await some.read()
+            ready = await some.loaded()
             async with connected() as cluster:
                 return await many.count(cluster, ready)
 
@@ -118,7 +118,7 @@ def owners_command(
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected() as cluster:
             ref = await located(cluster, (kind, name))
-            live = await read(cluster, ref)
+            live = await read_target(cluster, ref)
             versions.extend(await _unserved(cluster, live))
             structure = await Structures(cluster).of(ref.api)
             declarer = await _declarer(cluster, live, hidden, required=contested)

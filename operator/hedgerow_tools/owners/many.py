@@ -74,7 +74,7 @@ async def count(cluster: Cluster, chosen: ChosenObjects) -> OwnersCount:
         unread |= listing.unread
     else:
         these = await find_objects(cluster, chosen, served)
-        objects = [obj async for obj in _read(cluster, these.objects, reduce, unread)]
+        objects = [obj async for obj in _tallies(cluster, these.objects, reduce, unread)]
     left: list[Leftover] = []
     for place in sorted({obj.tally.namespace for obj in objects}):
         there = [obj for obj in objects if obj.tally.namespace == place]
@@ -85,7 +85,7 @@ async def count(cluster: Cluster, chosen: ChosenObjects) -> OwnersCount:
     return OwnersCount(namespace, len(objects), managers(objects), left, unread, labels)
 
 
-async def _read(
+async def _tallies(
     cluster: Cluster,
     refs: Iterable[ObjectRef | UnknownObject],
     reduce: Callable[[Object], Object],

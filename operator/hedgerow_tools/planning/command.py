@@ -201,7 +201,7 @@ async def _of_objects(
     forecasts: list[Forecast] = []
     for number, manifest in enumerate(wanted, 1):
         progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
-        forecasts.append(await planned.of(manifest))
+        forecasts.append(await planned.forecast(manifest))
     return [*forecasts, *map(unreadable, unread)]
 
 

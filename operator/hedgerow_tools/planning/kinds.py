@@ -35,7 +35,7 @@ class KnownKinds:
         default_factory=dict[tuple[str, str], ApiResource | KubeError | None]
     )
 
-    async def of(self, group_version: str, kind: str) -> ApiResource | None:
+    async def served(self, group_version: str, kind: str) -> ApiResource | None:
         """Return a kind as it is served, or None if it is not. Raises KubeError."""
         asked = group_version, kind
         if asked not in self._known:
@@ -68,7 +68,7 @@ class KnownKinds:
             versions = await self.versions(api.group)
         except Missing:
             return None
-        kinds = [await self.of(group_version, api.kind) for group_version in sorted(versions)]
+        kinds = [await self.served(group_version, api.kind) for group_version in sorted(versions)]
         return next(filter(None, kinds), None)
 
     def define(self, definition: Object, *, changed: bool) -> None:

@@ -65,7 +65,7 @@ class ObjectForecaster:
         """How the objects are applied."""
         return self.forecaster.applier
 
-    async def of(self, manifest: Object) -> Forecast:
+    async def forecast(self, manifest: Object) -> Forecast:
         """Return what would happen if the next object were applied.
 
         Raises KubeError if no server answers, or not in time about several objects in turn.
@@ -75,7 +75,7 @@ class ObjectForecaster:
         group_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
         ref = _unknown(manifest)
         try:
-            served = await self.kinds.of(group_version, kind)
+            served = await self.kinds.served(group_version, kind)
             api = served or self.kinds.defined.get((group_version, kind))
             if api is None:
                 return self._refused(ref, self._unserved(group_version, kind))
@@ -101,7 +101,7 @@ class ObjectForecaster:
     async def _stored(self, manifest: Object) -> Object:
         """Return an object as it is in the cluster; empty if it is not there or may not be read."""
         try:
-            api = await self.kinds.of(str(manifest["apiVersion"]), str(manifest["kind"]))
+            api = await self.kinds.served(str(manifest["apiVersion"]), str(manifest["kind"]))
             if api is None:
                 return {}
             ref = self._ref(api, manifest)

@@ -247,7 +247,7 @@ def _workload(
     annotations = view.mapping("metadata", "annotations")
     created = instant(view.text("metadata", "creationTimestamp"))
     given = {key: str(value) for key, value in annotations.items()}
-    plan = windows.read(given, created)
+    plan = windows.read_plan(given, created)
     if plan is None:
         return None
     aimed = tuple(hpa for hpa in autoscalers if scaler.scaled(hpa) == (api.kind, view.name))

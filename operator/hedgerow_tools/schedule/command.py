@@ -134,7 +134,7 @@ def next_command(
     elif is_named:
         results = [_of_cluster(words, asked)]
     else:
-        results = [of_schedule(_parse(_one(words), zone), asked)]
+        results = [of_schedule(_parse(_single_word(words), zone), asked)]
     if output == "json":
         echo_data(results)
     else:
@@ -184,7 +184,7 @@ def _of_cluster(words: Sequence[str], asked: Asked) -> Starts | Windows:
 
     async def carry_out() -> Starts | Windows:
         async with connected() as cluster:
-            ref, live = await _found(cluster, target)
+            ref, live = await _read_object(cluster, target)
             scalers: list[HorizontalPodAutoscaler] = []
             if ref.api in SCALED:
                 there = await cluster.list(HorizontalPodAutoscaler.api, ref.namespace)
@@ -201,9 +201,9 @@ def _of_cluster(words: Sequence[str], asked: Asked) -> Starts | Windows:
     return anyio.run(carry_out)
 
 
-async def _found(cluster: Cluster, target: tuple[str, str]) -> tuple[ObjectRef, Object]:
+async def _read_object(cluster: Cluster, target: tuple[str, str]) -> tuple[ObjectRef, Object]:
     """Return the first object that is meant, hedgerow's CronJob before that of Kubernetes."""
-    from hedgerow.cli.targets import read
+    from hedgerow.cli.targets import read_target
     from hedgerow.kube.discovery import find
     from hedgerow.objects import ObjectRef
     from hedgerow_tools.schedule.coming import SCALED, is_cronjob
@@ -217,10 +217,10 @@ async def _found(cluster: Cluster, target: tuple[str, str]) -> tuple[ObjectRef, 
     for ref in refs[:-1]:
         if (live := await cluster.read_object(ref.api, ref.name, ref.namespace)) is not None:
             return ref, live
-    return refs[-1], await read(cluster, refs[-1])
+    return refs[-1], await read_target(cluster, refs[-1])
 
 
-def _one(words: Sequence[str]) -> str:
+def _single_word(words: Sequence[str]) -> str:
     """Return the schedule; raises BadParameter for several words, which the shell has split."""
     if len(words) > 1:
         raise typer.BadParameter(

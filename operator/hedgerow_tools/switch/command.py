@@ -131,7 +131,7 @@ def _run(order: _Order) -> None:
     async def carry_out() -> None:
         async with connected() as cluster:
             ref = ObjectRef(BlueGreen.api, cluster.namespace, order.name)
-            live = await targets.read(cluster, ref)
+            live = await targets.read_target(cluster, ref)
             subject = Subject(cluster, ref, live)
             done = await _carried_out(subject, order)
             for line in _lines(order, done):

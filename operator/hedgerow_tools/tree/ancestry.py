@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hedgerow.cli.targets import found_kind, read
+from hedgerow.cli.targets import found_kind, read_target
 from hedgerow.kube.discovery import served
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
@@ -37,7 +37,7 @@ async def root_of(cluster: Cluster, api: ApiResource, name: str, namespace: str)
     Raises CommandError if the object does not exist, and KubeError.
     """
     place = namespace if api.namespaced else ""
-    live = await read(cluster, ObjectRef(api, place, name))
+    live = await read_target(cluster, ObjectRef(api, place, name))
     below, asked = f"{api.kind}/{name}", ""
     for _ in range(HIGHEST):
         if ours := controller_of_resource(live):

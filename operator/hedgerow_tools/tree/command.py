@@ -69,7 +69,7 @@ def tree_command(
             chosen, name, asked = await _chosen(cluster, kind, given, place)
             watched = WatchedTrees(cluster, chosen, place, name, asked)
             try:
-                await watched.read(lasting=watch)
+                await watched.read_trees(lasting=watch)
             except Missing as error:
                 if kind:
                     raise

@@ -92,7 +92,7 @@ class WatchedTrees:
             if isinstance(error, Forbidden) and api not in self._objects
         }
 
-    async def read(self, *, lasting: bool = False) -> None:
+    async def read_trees(self, *, lasting: bool = False) -> None:
         """Read once; afterwards `kinds` has only those that could be read.
 
         Raises Missing if none of the kinds is served, KubeError; and Forbidden if what was asked
@@ -160,7 +160,7 @@ class WatchedTrees:
         fields = f"metadata.name={name}" if name else ""
         namespace = self._namespace if api.namespaced else ""
         try:
-            await self._mirror.read(api, namespace, reduced, fields=fields)
+            await self._mirror.read_kind(api, namespace, reduced, fields=fields)
         except Forbidden as error:
             if unserved is None or (missing := await unserved_kind(self._cluster, api)) is None:
                 self._problems[api] = error

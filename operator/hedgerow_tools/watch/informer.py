@@ -55,7 +55,7 @@ async def inform(
             async with aclosing(events):
                 async for event in events:
                     printer.recovered()
-                    informer.take(event)
+                    informer.take_event(event)
         except RestoredError:
             informer.forget_versions()
             await (timing or RetryClock()).sleep(ANEW_AFTER)
@@ -72,7 +72,7 @@ class _Informer:
         change = self._store.meet(kept)
         self._tell((change,) if change else (), listed=True)
 
-    def take(self, event: Snapshot | Changed | Bookmark) -> None:
+    def take_event(self, event: Snapshot | Changed | Bookmark) -> None:
         """Take in an event of the reflector. Raises RestoredError."""
         match event:
             case Snapshot(items, version, met):

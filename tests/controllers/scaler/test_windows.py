@@ -27,7 +27,7 @@ from hedgerow.controllers.scaler.windows import (
     TIME_ZONE,
     WRITTEN,
     AnnotationsError,
-    read,
+    read_plan,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -58,7 +58,7 @@ class TestPhase:
         ],
     )
     def test_it_is_that_of_the_clock(self, now, in_force, since, until):
-        plan = read(OFFICE, CREATED)
+        plan = read_plan(OFFICE, CREATED)
         assert plan is not None
         phase = plan.at(at(now, "Europe/Berlin"))
 
@@ -69,7 +69,7 @@ class TestPhase:
         )
 
     def test_a_start_within_a_window_neither_begins_nor_renews_one(self):
-        plan = read(asked("0 8,9,10 * * *", "0 18,19 * * *", scale_in_replicas="2"), CREATED)
+        plan = read_plan(asked("0 8,9,10 * * *", "0 18,19 * * *", scale_in_replicas="2"), CREATED)
         assert plan is not None
 
         assert plan.at(at("2026-03-02 10:30")).since == at("2026-03-02 08:00")
@@ -77,7 +77,7 @@ class TestPhase:
         assert (outside.replicas, outside.since) == (2, at("2026-03-02 18:00"))
 
     def test_of_two_starts_at_once_the_window_begins(self):
-        plan = read(asked("0 8 * * *", "0 */8 * * *"), CREATED)
+        plan = read_plan(asked("0 8 * * *", "0 */8 * * *"), CREATED)
         assert plan is not None
         phase = plan.at(at("2026-03-02 08:00"))
 
@@ -85,24 +85,24 @@ class TestPhase:
         assert phase.until == at("2026-03-02 16:00")
 
     def test_before_the_first_window_there_was_no_transition(self):
-        plan = read(asked("0 8 29 2 *", "0 18 31 2 *"), CREATED)
+        plan = read_plan(asked("0 8 29 2 *", "0 18 31 2 *"), CREATED)
         assert plan is not None
 
         assert plan.at(at("2021-01-01 00:00")).since == at("2020-02-29 08:00")
-        never = read(asked("0 0 31 2 *", "0 0 * * *"), CREATED)
+        never = read_plan(asked("0 0 31 2 *", "0 0 * * *"), CREATED)
         assert never is not None
         phase = never.at(at("2026-03-02 08:00"))
         assert (phase.in_force, phase.since, phase.until) == (False, NEVER, None)
 
     def test_the_phases_of_a_time_end_with_it(self):
-        plan = read(OFFICE, CREATED)
+        plan = read_plan(OFFICE, CREATED)
         assert plan is not None
         since, until = at("2026-03-06 12:00", "Europe/Berlin"), at("2026-03-09 09:00")
 
         assert [phase.in_force for phase in plan.phases(since, until)] == [True, False, True]
 
     def test_every_counts_from_the_creation(self):
-        plan = read(asked("@every 2h", "@every 3h"), CREATED)
+        plan = read_plan(asked("@every 2h", "@every 3h"), CREATED)
         assert plan is not None
 
         assert plan.at(CREATED + timedelta(hours=2)).in_force
@@ -136,7 +136,7 @@ class TestBruteForce:
     @settings(max_examples=15, deadline=None)
     @given(out=SCHEDULES, back=SCHEDULES, zone=ZONES, begins=BEGINS, offset=st.integers(0, 600))
     def test_windows_are_those_of_a_walk_by_minutes(self, out, back, zone, begins, offset):
-        plan = read(asked(out, back, time_zone=zone), CREATED)
+        plan = read_plan(asked(out, back, time_zone=zone), CREATED)
         assert plan is not None
         now = at(begins) + offset * MINUTE
         outs, backs = (starts(one, zone, now) for one in (out, back))
@@ -160,7 +160,7 @@ class TestBruteForce:
     @settings(max_examples=20, deadline=None)
     @given(out=SCHEDULES, back=SCHEDULES, zone=ZONES, begins=BEGINS)
     def test_phases_follow_each_other_without_a_gap(self, out, back, zone, begins):
-        plan = read(asked(out, back, time_zone=zone), CREATED)
+        plan = read_plan(asked(out, back, time_zone=zone), CREATED)
         assert plan is not None
         phases = list(plan.phases(at(begins), at(begins) + timedelta(days=7)))
 
@@ -178,7 +178,9 @@ class TestMidnight:
     )
     def test_a_window_is_on_the_days_that_are_named(self, weekdays, windows):
         zone = "Africa/Cairo"
-        plan = read(asked(f"0 8 * * {weekdays}", f"0 18 * * {weekdays}", time_zone=zone), CREATED)
+        plan = read_plan(
+            asked(f"0 8 * * {weekdays}", f"0 18 * * {weekdays}", time_zone=zone), CREATED
+        )
         assert plan is not None
         found = plan.phases(at("2027-04-28 00:00", zone), at("2027-05-08 00:00", zone))
         days = [one.since.astimezone(ZoneInfo(zone)) for one in found if one.in_force]
@@ -189,7 +191,7 @@ class TestMidnight:
 
 class TestAnnotations:
     def test_others_ask_for_nothing(self):
-        assert read({"a/b": "c", BEFORE: "{}", HOLDS: "x"}, CREATED) is None
+        assert read_plan({"a/b": "c", BEFORE: "{}", HOLDS: "x"}, CREATED) is None
 
     @pytest.mark.parametrize(
         ("wrong", "why"),
@@ -209,12 +211,12 @@ class TestAnnotations:
     )
     def test_what_is_wrong_is_told_with_the_annotation(self, wrong, why):
         with pytest.raises(AnnotationsError) as error:
-            read(wrong, CREATED)
+            read_plan(wrong, CREATED)
         assert why in str(error.value)
 
     def test_everything_that_is_wrong_is_told_at_once(self):
         with pytest.raises(AnnotationsError) as error:
-            read({SCALE_OUT: "x", SCALE_IN: "0 99 * * *", OUT_REPLICAS: "y"}, CREATED)
+            read_plan({SCALE_OUT: "x", SCALE_IN: "0 99 * * *", OUT_REPLICAS: "y"}, CREATED)
         assert str(error.value).count(";") == 2
 
     def test_an_object_is_picked_by_any_annotation_of_the_domain(self):
@@ -231,7 +233,7 @@ class TestSample:
         shown = guide.partition("<!-- sample -->")[2].partition("```yaml\n")[2]
         assert shown.partition("```\n")[0] == sample
 
-        plan = read(yaml.safe_load(sample)["metadata"]["annotations"], CREATED)
+        plan = read_plan(yaml.safe_load(sample)["metadata"]["annotations"], CREATED)
         assert plan is not None
         assert plan.at(at("2026-03-02 12:00", "Europe/Berlin")).replicas == 10
 

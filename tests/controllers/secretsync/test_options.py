@@ -45,8 +45,8 @@ class TestReading:
     def test_what_is_given_replaces_the_default(self):
         given = {"namespace": "vault", "skip": "a,b"}
 
-        assert Selection.read(given) == Selection(namespace="vault", skip=("a", "b"))
-        assert Selection.read({}) == Selection()
+        assert Selection.parse(given) == Selection(namespace="vault", skip=("a", "b"))
+        assert Selection.parse({}) == Selection()
 
     @pytest.mark.parametrize(
         ("given", "why"),
@@ -60,7 +60,7 @@ class TestReading:
     )
     def test_what_is_not_valid_is_refused(self, given, why):
         with pytest.raises(ValueError, match=why):
-            Selection.read(given)
+            Selection.parse(given)
 
 
 class TestRights:

@@ -37,7 +37,7 @@ from hedgerow.controllers.scaler.windows import (
     NEVER,
     AnnotationsError,
     WindowPhase,
-    read,
+    read_plan,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
     now = max(observed.now, observed.cluster_time)  # a clock that is behind leaves pods out
     own, autoscalers = targets(kind, observed)
     try:
-        plan = read(workload.metadata.annotations, workload.metadata.creation_timestamp)
+        plan = read_plan(workload.metadata.annotations, workload.metadata.creation_timestamp)
     except AnnotationsError as error:
         return Desired(KEEP_ALL, Status(conditions=stalled("InvalidAnnotation", str(error))))
     if len(autoscalers) > 1:

@@ -87,7 +87,7 @@ class ScalePlan:
             now = phase.until
 
 
-def read(annotations: Mapping[str, str], created: datetime | None) -> ScalePlan | None:
+def read_plan(annotations: Mapping[str, str], created: datetime | None) -> ScalePlan | None:
     """Return the plan that the annotations ask for; None if they ask for nothing.
 
     `@every` counts from `created`. Raises AnnotationsError.

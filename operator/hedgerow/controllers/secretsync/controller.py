@@ -152,7 +152,7 @@ def secretsync(options: Selection) -> Controller[TargetNamespace]:
 
 def configured(given: Mapping[str, str]) -> Controller[TargetNamespace]:
     """Return the controller for options that are given as text; raises ValueError."""
-    return secretsync(Selection.read(given))
+    return secretsync(Selection.parse(given))
 
 
 CONTROLLER = secretsync(Selection())

@@ -64,7 +64,7 @@ class Selection:
             raise ValueError(f"a Secret of the type {self.type!r} gives somebody's rights")
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Selection:
+    def parse(cls, given: Mapping[str, str]) -> Selection:
         """Return the options from text; raises ValueError for one that is not valid."""
         usual = cls()
         skip = given.get("skip", ",".join(usual.skip))

@@ -168,7 +168,7 @@ class Election:
         if self._seen and self._seen.version == self._contested and self.remaining(now) <= 0:
             step: LeaseStep = Remove(self._seen.uid, self._seen.version)
         else:
-            step = self._take(now, wall)
+            step = self._taking(now, wall)
         self._certain = False  # until the response arrives
         return step
 
@@ -226,7 +226,7 @@ class Election:
         vacant = lease and lease.vacant and same
         self._free_from = now if vacant else self._expires
 
-    def _take(self, now: float, wall: datetime) -> Take:
+    def _taking(self, now: float, wall: datetime) -> Take:
         held, stamp = self._seen, self._stamp(now, wall)
         ours = held is not None and held.holder == self.identity
         spec: Object = {

@@ -154,7 +154,7 @@ class Store:
         self._overtaken.pop(key, None)
         if entry is not None and version_of(obj) < entry.version:
             self._overtaken[key] = entry.version
-        return self._take(obj)
+        return self._store_newer(obj)
 
     def replacing(
         self,
@@ -191,7 +191,7 @@ class Store:
         `version` is that of the event, if the object may be newer: it was read after the event.
         """
         self.version = max(self.version, version_number(version) or version_of(obj))
-        return self._take(obj)
+        return self._store_newer(obj)
 
     def remove(self, obj: Object) -> StoreChange | None:
         """Take in a DELETED event; a newer object of the same name stays."""
@@ -207,11 +207,11 @@ class Store:
     def absorb(self, obj: Object) -> None:
         """Store the response to our own write, unless the watch has already passed it."""
         if version_of(obj) > self.version:
-            self._take(self._reads(obj))
+            self._store_newer(self._reads(obj))
 
     def put_read(self, obj: Object) -> None:
         """Store an object that was read by name, reduced; unless a newer one is cached."""
-        self._take(self._reads(obj))
+        self._store_newer(self._reads(obj))
 
     def forget_object(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
@@ -219,7 +219,7 @@ class Store:
         if entry is not None and entry.uid == uid:
             self._forgotten(key, entry)
 
-    def _take(self, obj: Object) -> StoreChange | None:
+    def _store_newer(self, obj: Object) -> StoreChange | None:
         """Store an object if it is newer than the cached one."""
         key = key_of(obj)
         before = self._entries.get(key)

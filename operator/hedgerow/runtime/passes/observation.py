@@ -25,7 +25,7 @@ from hedgerow.plan.children import Plan, plan_abandoned, plan_resource
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed, expanded
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.status import kept, read, reader_of, user_generation
+from hedgerow.plan.status import kept, read_resource, reader_of, user_generation
 from hedgerow.plan.too_large import excess_of
 from hedgerow.plan.too_large import problem as stub_problem
 from hedgerow.plan.yield_and_claim import (
@@ -356,7 +356,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if problems:
             return None, tuple(problems)
         try:
-            return read(self.controller.resource, live), ()
+            return read_resource(self.controller.resource, live), ()
         except ValidationError as error:
             return None, (Problem("InvalidSpec", in_a_line(error)),)
 

@@ -72,7 +72,7 @@ class Reconciler:
         given_back = await self._give_back(key)
         live = self.context.cache.resource(key)
         if live is None:
-            self._forget(key)
+            self._forget_resource(key)
             return given_back
         state = self._state(key, live)
         return (await self._pass(Pass(self.context, key, state))).combined(given_back)
@@ -109,7 +109,7 @@ class Reconciler:
             # The namespace is gone, and the resource with it: the watch will report it soon.
             return Outcome(retry=True)
 
-    def _forget(self, key: Key) -> None:
+    def _forget_resource(self, key: Key) -> None:
         """Forget a resource that is gone."""
         self.states.pop(key, None)
         self.context.meter.contest(key, ())

@@ -47,11 +47,11 @@ class MountedCertificates(Certificates):
         place = (await (self._directory / CERTIFICATE).resolve()).parent
         if not await (place / KEY).exists():
             place = self._directory
-        chain, key = await _read(place / CERTIFICATE), await _read(place / KEY)
+        chain, key = await _read_file(place / CERTIFICATE), await _read_file(place / KEY)
         return Served.by(certificates(chain, CERTIFICATE)[0], chain, key)
 
 
-async def _read(path: anyio.Path) -> bytes:
+async def _read_file(path: anyio.Path) -> bytes:
     async with await path.open("rb") as file:
         content = await file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
