@@ -23,7 +23,7 @@ from hedgerow_schemas.base import ApiResource, ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
 from hedgerow_tools.fields.by_manager import CountScope
-from hedgerow_tools.switch import decision, takeover
+from hedgerow_tools.switch import decision, other_holders
 from support.code.sources import ROOT, modules
 from support.programs.printed import documented, in_code, in_help, refusal
 
@@ -164,7 +164,7 @@ PLACES = [
         )[-1:]
     ),
     Printed("allow claims", allow_claims(NASTY), NASTY),
-    Printed("takeover", takeover.patch(
+    Printed("takeover", other_holders.patch(
         {"kind": "BlueGreen", "metadata": {"name": NASTY, "namespace": "shop"}},
         decision.Setting("routeTo", "Blue"),
     ), NASTY),

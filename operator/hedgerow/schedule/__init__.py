@@ -7,7 +7,7 @@ Nothing here reads a clock. ADR 0018 says why this is not taken from a library.
 from hedgerow.schedule.errors import ScheduleError
 from hedgerow.schedule.parser import LIMIT, errors, parse
 from hedgerow.schedule.schedule import Every, Missed, Schedule
-from hedgerow.schedule.zoned import ScheduleProblem, schedule_problems, timetable
+from hedgerow.schedule.timetables import ScheduleProblem, schedule_problems, timetable
 from hedgerow.schedule.zones import ZONE_FIELD, repeated, zone
 
 __all__ = [

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hedgerow.cli.program import field_manager
 from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import entries
-from hedgerow.kube.withholding import withholding
+from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves
 from hedgerow_tools.fields.transfers import MoveRefused

@@ -9,7 +9,7 @@ from hedgerow.backoff import backoff
 from hedgerow.cli import targets
 from hedgerow.kube.errors import Stale
 from hedgerow.kube.retry import RetryClock
-from hedgerow.kube.withholding import withholding
+from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import metadata
 from hedgerow_tools.fields.transfers import MoveRefused
 

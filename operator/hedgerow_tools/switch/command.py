@@ -25,7 +25,7 @@ from hedgerow_tools.fields.diff import difference
 from hedgerow_tools.fields.transfers import Change, MoveRefused
 from hedgerow_tools.objects.writing import ATTEMPTS, Subject, pause, until_settled
 from hedgerow_tools.render.holders import change_words, holder_words
-from hedgerow_tools.switch import decision, takeover
+from hedgerow_tools.switch import decision, other_holders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,8 +154,8 @@ async def _carried_out(subject: Subject, order: _Order) -> _Done:
         setting = order.decide(live)
         if setting.is_set(live):
             return _Done(setting, live, live)
-        if problem := takeover.in_the_way(
-            live, setting, takeover.others(live, setting, order.manager)
+        if problem := other_holders.in_the_way(
+            live, setting, other_holders.others(live, setting, order.manager)
         ):
             raise CommandError(problem, Exit.CONFLICT)
         body = decision.setting_apply(live, setting, order.manager)
@@ -226,9 +226,9 @@ def _lines(order: _Order, done: _Done) -> list[str]:
     if not done.is_new:
         return [f"{name}: {setting.path} is {setting.value} already; nothing was changed"]
     changed = [change_words(change) for change in _changes(order, done)]
-    others = takeover.others(done.before, done.setting, order.manager)
+    others = other_holders.others(done.before, done.setting, order.manager)
     holders = " and ".join(map(holder_words, others))
     taken = f", taken from {holders}" if holders else ""
     applied = f"{name}: {setting.path} was applied as {order.manager}{taken}"
-    later = takeover.later(done.before, done.setting, order.manager)
+    later = other_holders.later(done.before, done.setting, order.manager)
     return [*changed, applied, *done.setting.notes, *later]

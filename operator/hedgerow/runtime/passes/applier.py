@@ -11,7 +11,7 @@ from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.ownership import covers
 from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
-from hedgerow.kube.withholding import withholding
+from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
 from hedgerow.runtime.meters import Meter, Meters

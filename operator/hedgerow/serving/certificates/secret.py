@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.kube.withholding import withholding
+from hedgerow.kube.secret_errors import withholding
 from hedgerow.serving.certificates.material import Material, UnusableError
 from hedgerow_schemas.base import ApiResource, View
 

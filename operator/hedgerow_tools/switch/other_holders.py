@@ -1,4 +1,4 @@
-"""Takeover: from whom `promote` and `rollback` take their field, and to whom they leave it.
+"""Other holders: who else holds the field of `promote` and `rollback`, and would put it back.
 
 A person's tool wrote the field once, and the command was typed later. An applier writes its whole
 manifest again and again, so that what is taken from it does not last.

@@ -1,4 +1,4 @@
-"""Withholding: the API server's words about a refused write to a Secret are never shown."""
+"""Secret errors: errors of writes to Secrets, without the words of the API server."""
 
 from __future__ import annotations
 

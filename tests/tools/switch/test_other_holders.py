@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.fields.managed_fields import Holder
 from hedgerow_tools.switch.decision import Setting
-from hedgerow_tools.switch.takeover import applier, in_the_way, later, patch
+from hedgerow_tools.switch.other_holders import applier, in_the_way, later, patch
 
 Object = dict[str, Any]
 OURS = "hedgerow-rollback"

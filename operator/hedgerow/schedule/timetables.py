@@ -1,4 +1,4 @@
-"""Zoned: a schedule in its time zone, as the spec of a resource gives both."""
+"""Timetables: a schedule and its time zone, as a spec gives both, and the errors of each."""
 
 from __future__ import annotations
 
