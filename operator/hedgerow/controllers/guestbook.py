@@ -77,7 +77,7 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
 
 
 def unspecified(book: Guestbook, pods: Iterable[Pod]) -> Desired:
-    """Return that nothing is made or removed for a Guestbook without a spec, and its status."""
+    """Return the status of a Guestbook without a spec; nothing of it is made or removed."""
     name = book.metadata.name
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, pods))
     conditions = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")

@@ -190,7 +190,7 @@ def health(
 ) -> tuple[Condition, ...]:
     """Return `Ready`: true if every requested server exists, is as declared, and is available.
 
-    It is not, but `Stalled`, if the Service leads to a port that no server has: others may add one.
+    It is `Stalled` if the Service leads to a port that no server has: others may add one.
     """
     none = mc.spec.size == 0
     if live and entry and (lack := missing_port(entry.ports, live.pod_spec)):

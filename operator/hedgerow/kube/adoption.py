@@ -1,9 +1,9 @@
 """Adoption: the one write that is not an apply: it relabels or removes managed fields entries.
 
 An apply cannot remove what another field manager holds. This write can do only that: it changes
-`metadata.managedFields` alone, of exactly one version of one object. What its entries hold
-afterwards, they held before, under other names perhaps; or they held it before a write that is
-undone.
+`metadata.managedFields` alone, of exactly one version of one object. Every field
+that an entry holds afterwards was held before, perhaps by another manager; only an undo puts back
+what entries held in an earlier version of the object.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ def request(
     restoring: bool = False,
     dry_run: bool = False,
 ) -> Request:
-    """Return the request that puts other entries in the place of some of a live object's.
+    """Return the request that replaces some managed fields entries of a live object.
 
-    `edits` maps the index of an entry to the entries that take its place; none removes it. The
+    `edits` maps the index of an entry to the entries that replace it; no entries remove it. The
     server refuses the request unless uid, version and each of these entries are as in `live`.
     Raises ValueError if there is no such entry, if a place would be held that none of the changed
     entries holds, unless a record is `restoring` it, or if no entry would be left: the server takes
-    an empty list for a reset. Raises
-    Invalid if the request is too large. The request is for the object even if the fields are in its
-    status: the status endpoint ignores it for custom resources (seen on 1.36).
+    an empty list for a reset. Raises Invalid if the request is too large.
+
+    The request goes to the object even if the fields are in its status: the status endpoint of a
+    custom resource ignores changes of entries (seen on 1.36).
     """
     meta = live["metadata"]
     old: list[Object] = meta.get("managedFields") or []

@@ -83,7 +83,7 @@ async def kubernetes(answer: Response, request: Request) -> Object:
 async def items(
     answer: Response, request: Request, shard: Shard | None = None
 ) -> tuple[Object, list[Raw]]:
-    """Return the metadata of a list of objects, and those that may be a shard's, for `item`.
+    """Return the metadata of a list, and its raw items (see `item`) that may be the shard's.
 
     Raises Garbled.
     """
@@ -109,7 +109,7 @@ def item(content: Raw, request: Request) -> Object | Undecoded:
 
 
 async def passing_over(content: bytes, read: Callable[[bytes], T]) -> T:
-    """Return the result of `read`, of shallow JSON if it refuses the whole; raises ValueError."""
+    """Return `read` of a JSON text, or of its shallow form if that fails; raises ValueError."""
     try:
         return read(content)
     except ValueError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _USUAL = frozenset({"get", "list", "patch"})
 _EVENTS = frozenset({("", "events"), ("events.k8s.io", "events")})
 SECONDS = 10.0
-"""For the kinds of one group version: the user must not wait for an aggregated API that is down."""
+"""Seconds to read the kinds of a group version: the user need not wait for an API that is down."""
 
 
 class FoundKind(Struct, frozen=True):

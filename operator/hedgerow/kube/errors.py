@@ -49,7 +49,7 @@ _VALUE = 'nvalid value: "'
 _END_OF_VALUE = re.compile(r'(?:[^"\\]|\\.)*+"')
 _PATCH = ('"" is invalid: patch: Invalid value: ', "Invalid value: ")
 _UNKNOWN = "strict decoding error: "
-"""What the server says of a patch with an unknown field, and where it names the field."""
+"""How the server's words about an unknown field of a patch begin; the field follows."""
 _LONGEST_VALUE = 100
 """The most characters of a value that the server repeats in its words."""
 _SHOWN = 4
@@ -66,9 +66,9 @@ _WITHOUT_VALUES: Final = re.compile(
     rf"|secrets {_NAME} is forbidden: User {_NAME} cannot [a-z]++ resource {_NAME} in API"
     rf" group {_NAME}(?: in the namespace {_NAME}| at the cluster scope)"
 )
-"""What the API server says of a right, an object or a namespace that is not there."""
+"""The API server's own words about a missing right, object or namespace: they have no value."""
 _VALUELESS: Final = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldValueTooLong"})
-"""Reasons of a validation that names a field and a rule; others quote what they refuse."""
+"""Reasons of causes that name a field and a rule alone; others quote the refused value."""
 
 
 class Cause(Struct, frozen=True):
@@ -110,7 +110,7 @@ class KubeError(Exception):
         return f"{self.request}: {self.message}" if self.request else self.message
 
     def is_about(self, name: str) -> bool:
-        """Return whether it is the object of this name that the server speaks of."""
+        """Return whether the server's error is about the object of this name."""
         details: Object = self.status.get("details") or {}
         return details.get("name") == name
 
@@ -148,7 +148,7 @@ class KubeError(Exception):
 
     @property
     def details(self) -> tuple[str, ...]:
-        """Every cause with its field, uncut and sorted; without any the server's whole message."""
+        """Every cause with its field, uncut and sorted; the whole message if there is no cause."""
         lines = {
             c.message if c.field in ("", "<nil>") else f"{c.field}: {c.message}"
             for c in self.causes
@@ -320,7 +320,7 @@ def from_status(status: Object, *, after: float = 0.0, request: str = "") -> Kub
 
 
 def discovery_of(kind: str, group_version: str) -> str:
-    """Return how the request is called that asks whether a kind is served."""
+    """Return the name, for errors, of the request that asks whether a kind is served."""
     return f"discovery of {kind} in {group_version}"
 
 
@@ -335,9 +335,9 @@ def _in_short(text: str, limit: int = 500) -> str:
 
 
 def _without_values(text: str) -> str:
-    """Return a server's words without long values that it repeats, as those of a whole patch.
+    """Return a server's words without the long values in them, such as a whole patch.
 
-    They are quoted as Go quotes them: a manifest would be lines of escaped JSON.
+    The server quotes a value as Go does: a manifest would be lines of escaped JSON.
     """
     first, *others = text.split(_VALUE)
     shorter = first + "".join(map(_without_value, others))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WRITE, POOL = 30.0, 5.0
 """Seconds."""
 CONCURRENCY = 8
-"""The most requests at once: it needs more CPU for each with every other one (ADR 0012)."""
+"""The most requests at once: the more there are, the more CPU httpx needs for each (ADR 0012)."""
 _SENDING = ("send_request_headers.started", "send_request_body.started")
 
 

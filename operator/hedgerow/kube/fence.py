@@ -77,10 +77,10 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def before_bytes(request: Request) -> Callable[[], object] | None:
-    """Return the check of the permit that a transport calls just before it sends bytes, if any.
+    """Return the check that a transport calls just before it sends bytes; None without a permit.
 
-    The server does not carry out a request without its body. An exception raised here closes the
-    connection.
+    The check raises NotLeading, and the transport then closes the connection: the server does not
+    carry out a request without its body.
     """
     permit = request.permit
     return None if permit is None else partial(check, request, permit)

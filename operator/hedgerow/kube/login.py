@@ -30,7 +30,7 @@ CLOSE = 5.0
 _OF_A_URL = "/%:?#[]@!$&'()*+,;=~"
 """Characters that `_target` leaves as they are, besides letters, digits, `-`, `.` and `_`."""
 _PLAIN_PATH = re.compile(r"[\w./~-]+", re.ASCII).fullmatch
-"""Whether quoting leaves a path as it is: to ask takes a fifth of the time."""
+"""Matches a path that needs no quoting, in a fifth of the time that quoting takes."""
 
 
 class Channel:

@@ -51,7 +51,7 @@ class Pool:
         self._options = tuple(options)
         self.open = set[HttpConnection]()
         self.idle = deque[HttpConnection]()
-        """Those of the open ones that wait for an exchange, the one used last at the end."""
+        """The open connections without an exchange; the last one was used most recently."""
         self._closed = False
         self.concurrency = keep
         if tls:

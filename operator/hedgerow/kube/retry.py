@@ -28,7 +28,7 @@ def _loop_time() -> float:
 
 
 def _elapsed() -> float:
-    """Return seconds that go on while the machine sleeps, where there is such a clock: on Linux."""
+    """Return the seconds of a clock that goes on while the machine sleeps, where there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

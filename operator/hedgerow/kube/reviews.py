@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
 
 SECONDS = 5.0
-"""For all attempts at one review."""
+"""Seconds for all attempts at one review."""
 NOWHERE: Final = "no.namespace"
 """No namespace can have this name: in it, only rights in all namespaces are left."""
 
@@ -87,8 +87,8 @@ class Rights(Struct, frozen=True):
 async def own_rights(cluster: Cluster, namespace: str) -> Rights:
     """Return our rights in a namespace; if it is empty, those in all namespaces. Raises KubeError.
 
-    It takes one request, where `may_we` takes one for each verb and kind. Of rules that cannot be
-    read none counts.
+    It takes one request, where `may_we` takes one for each verb and kind. Rules that cannot
+    be read are left out.
     """
     status = await cluster.review(RULES, {"namespace": namespace or NOWHERE}, timeout=SECONDS)
     try:

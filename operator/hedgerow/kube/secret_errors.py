@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def withholding(api: ApiResource) -> Generator[None]:
     """Keep the values of a Secret out of an error about a write to it.
 
-    Webhooks are asked about the whole object, its values before the write and those of others
-    included, whatever was sent, and may repeat them.
+    An admission webhook gets the whole object, with former values and those of other field
+    managers, whatever was sent; it may repeat them in its message.
     """
     try:
         yield

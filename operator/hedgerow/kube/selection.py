@@ -1,7 +1,7 @@
 """Selection: the namespace and name of an object, read from its JSON without decoding the rest.
 
-A shard drops the objects of the others' namespaces so: such a decoder takes a small part of the
-time, and makes no objects. Where it cannot tell, the decoded object does.
+By this a shard drops the objects of other shards' namespaces, in a small part of the time that
+decoding takes. An object whose namespace cannot be read in this way is decoded.
 """
 
 from __future__ import annotations

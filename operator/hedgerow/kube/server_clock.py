@@ -16,7 +16,8 @@ _YEARS: Final = range(1970, 9999)
 class ServerClock:
     """The API server's clock, which goes on by `elapsed` (seconds) since the latest answer.
 
-    That is five minutes old at most, since watches begin anew, unless the server cannot be reached.
+    The latest answer is at most five minutes old, since watches are opened anew, unless the server
+    cannot be reached.
     `Date` has whole seconds: the time is behind by up to a second, and by the time that the answer
     took to arrive.
     """

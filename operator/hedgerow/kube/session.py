@@ -197,7 +197,7 @@ class Session:
             self._server_clock.hear(date)
 
     async def _renew(self, stale: Login) -> bool:
-        """Log in again, once for all callers that `stale` was refused for.
+        """Log in again, once for all callers whose requests with `stale` were refused.
 
         Return whether the login was replaced.
         """

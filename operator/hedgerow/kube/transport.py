@@ -118,7 +118,7 @@ class _Inflater:
 
     @property
     def ended(self) -> bool:
-        """Whether no member has begun that has not ended."""
+        """Whether every member that has begun has ended."""
         return self._member.eof
 
     def feed(self, packed: bytes) -> Iterator[bytes]:

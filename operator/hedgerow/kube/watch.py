@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 STEADY = 30.0
-"""Seconds: a watch that stood as long has succeeded, even when nothing happened."""
+"""Seconds after which an open watch counts as a success, even without an event."""
 AWAY = 1
-"""A server that is not reached more often than this in a row was away; one cut may happen."""
+"""After more failures in a row than this, the server was away; a single cut may happen."""
 IDLE = 90.0
 """Seconds without any event after which a watch counts as cut: bookmarks come each minute."""
 UNREPORTED = 3
-"""If a watch is cut more often than this in a row, soon after it is opened, it is a problem."""
+"""More cuts in a row than this, each soon after the watch was opened, are reported."""
 
 
 class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
-    `met` are the keys of those that are not in it: `on_listed` was already called with them, or
-    they cannot be decoded, so that the consumer keeps its own. The version is older than an
-    earlier one if the API server's store was restored from a backup.
+    `met` are the keys of listed objects that are not in `items`: `on_listed` was already called
+    with them, or they cannot be decoded and the consumer keeps its own. The version is older than
+    an earlier one if the API server's store was restored from a backup.
     """
 
     items: tuple[Object, ...]
@@ -190,7 +190,7 @@ def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, Watch
 
 
 def _undecoded_event(undecoded: Undecoded) -> Changed | Bookmark:
-    """Return the event to pass on: a deletion, or just a bookmark if the consumer keeps its own."""
+    """Return the event to pass on: a deletion, or a bookmark, since the consumer keeps its copy."""
     if not undecoded.deleted:
         return Bookmark(undecoded.version)
     last = _named(undecoded.key)

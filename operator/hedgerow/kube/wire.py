@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""The answer that has nothing of an object but its metadata."""
+"""The media type of an answer with no more of an object than its metadata."""
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body; for more, the API server answers 413 and cuts the connection meanwhile."""

@@ -37,13 +37,13 @@ LONGEST_WORDS: Final = 200
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 """The value of `managedBy` of a Job that Kubernetes itself ends at its deadline."""
 GRACE: Final = timedelta(seconds=5)
-"""How long after its time a Job is waited for that does not end by itself."""
+"""How long to wait after its deadline for a Job that does not end by itself."""
 LONG_GRACE: Final = timedelta(minutes=2)
-"""How long a Job is waited for that does: by then a watch that went silent has been noticed."""
+"""The same for a Job that does: by then a watch that went silent has been noticed."""
 PAUSES: Final = (0, 0, 2, 4, 8, 16, 32, 64, 128, 256, 300)
-"""Seconds from the last of so many Jobs of a check to the next one.
+"""Seconds between the last Job of a check and the next one, by the number of Jobs so far.
 
-There are none before the second: a check is run again by deleting its Job.
+There is no pause before the second Job: a check is run again by deleting its Job.
 """
 FORGOTTEN: Final = timedelta(seconds=2 * PAUSES[-1])
 """The time after which an earlier Job of a check does not count as an attempt any more."""
@@ -51,11 +51,11 @@ FORGOTTEN: Final = timedelta(seconds=2 * PAUSES[-1])
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """All checks of one template of a colour, as far as they are.
+    """The checks of one template of a colour, and how far they have come.
 
-    `statuses` is what the status says of each; `begun` are the Jobs that exist, `missing` those
-    that are to be created once the colour can be checked. `taken` says which Job has the name of
-    one of ours; empty if none has. `due` is when the time of a check, or a pause, ends.
+    `statuses` are their next statuses; `begun` are the Jobs that exist, `missing` those to create
+    once the colour can be checked. `taken` is a message about somebody else's Job with the name of
+    one of ours, or empty. `due` is when the time of a check, or a pause, ends.
     """
 
     statuses: tuple[CheckStatus, ...]
@@ -70,7 +70,7 @@ class Trial:
     def verdict(self) -> CheckVerdict:
         """`Failed` if any has failed, `Passed` if all have passed, else `Running`.
 
-        Nothing has passed before the status says so: the Jobs go once the colour is routed.
+        `Passed` holds once the status has recorded it: the Jobs are deleted after the switch.
         """
         verdicts = {check.verdict for check in self.statuses}
         if "Failed" in verdicts:
@@ -189,10 +189,10 @@ def _missing(status: CheckStatus, now: datetime) -> Attempt:
 
 
 def _unproven(status: CheckStatus, job: Job, observed: Observed) -> Attempt:
-    """Return the next step if a Job has the name of ours, and not the uid that we were answered.
+    """Return the next step if a Job has our name, but not the uid in the answer to our create.
 
-    If its managed fields name us, it may be ours, the answer being lost; but anybody may write
-    these. So it counts for nothing either way, and the check gets a Job of another name.
+    If its managed fields name us, it may be ours, and the answer was lost; but anybody may write
+    these. So the Job does not count, and the check gets one of another name.
     """
     now = observed.now
     if any(holder.is_applier(observed.field_manager, "") for holder in holders(job, "spec")):

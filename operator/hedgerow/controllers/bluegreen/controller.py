@@ -134,7 +134,7 @@ def served_by(obj: View) -> tuple[Key, ...]:
 
 
 def templates(bg: BlueGreen) -> Iterator[Create]:
-    """Yield the Jobs of the checks, if any are run; those of no template of a colour."""
+    """Yield a Job of each check that is run, as it would be for an empty name of a template."""
     for check in (bg.spec.checks or ()) if is_gated(bg) else ():
         name = job_name(bg, bg.spec.route_to, "", check)
         yield Create(Job, name, manifest(bg, "", check))

@@ -45,7 +45,7 @@ NAME: Final = "bluegreen"
 PHASES: Final[tuple[Phase, ...]] = ("Blue", "Green")
 OVERLAP_SECONDS = BAKE_UNAVAILABLE_SECONDS = 10
 SETTLING = timedelta(seconds=3)
-"""How long the preview shows what is to be checked before a check asks: each kube-proxy follows."""
+"""How long the preview Service shows a template before its checks begin: kube-proxies follow."""
 CHECKING: Final = ("Checking", "CheckFailed")
 
 
@@ -71,7 +71,7 @@ class Scene:
     contested: str = ""
     """The fields that others hold of the chosen colour's template, while it is to be checked."""
     frozen: tuple[Phase, ...] = ()
-    """The colours that serve, and whose new templates nobody could check: left as they are."""
+    """Serving colours with an unchecked new spec: their Deployments stay as they are."""
 
 
 def look(bg: BlueGreen, observed: Observed) -> Scene:
@@ -206,12 +206,11 @@ def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:
 
 
 def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool = False) -> str:
-    """Return a name for the template of a colour's pods: a digest of the spec, one of the live.
+    """Return a name for the template of a colour's pods; empty if there is no Deployment.
 
-    A new spec is another template before it is applied, and so is what somebody else changes of
-    what we declare, or of what is yielded to him. What others add, as a restart does, belongs to no
-    template. Of a `frozen` colour the spec counts that was applied last. Empty if there is no
-    Deployment.
+    It has a digest of the spec and one of the live values of declared fields, whoever holds them.
+    So a new spec changes the name before it is applied; fields that others add, as a restart does,
+    do not. Of a `frozen` colour the spec counts that was applied last.
     """
     live = observed.child(Deployment, deployment_name(bg, phase))
     spec = dict(bg.spec.phases()).get(phase)
@@ -262,7 +261,7 @@ def _declared_before(bg: BlueGreen, phase: Phase) -> str:
 def contested_in(bg: BlueGreen, phase: Phase) -> str:
     """Return a field of a colour's template that somebody else holds, as the status has it.
 
-    Once they give it up, the pods are others than those that were checked.
+    Once they give it up, other pods run than those that were checked.
     """
     name = f"Deployment/{deployment_name(bg, phase)}"
     paths = (field.path for field in bg.status.contested if field.object == name)
@@ -289,8 +288,8 @@ def records(
 ) -> tuple[RoutedTemplate | None, RoutedTemplate | None]:
     """Return the template that is routed alone, or was last, and the one before it.
 
-    Whoever goes back to what was before has nothing before it: it is not watched, and there is no
-    way back to what was left.
+    After a way back there is no template before: the restored one is not watched, and there is no
+    way back to the one that was left.
     """
     routed, previous = bg.status.routed, bg.status.previous
     if selected is None:
@@ -371,8 +370,8 @@ def endpoints(
 def is_up(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
     """Return whether a colour can serve: enough pods are available, and have the Service's ports.
 
-    What is enough the Deployment says. Of one that is scaled to zero enough are, but nobody would
-    serve.
+    The Deployment says how many are enough. One that is scaled to zero has enough, but no pod that
+    serves.
     """
     return has_pods(bg, observed, phase) and not missing(bg, observed, phase)
 
@@ -386,7 +385,7 @@ def has_pods(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
 
 
 def _not_to_come(time: datetime | None, now: datetime) -> datetime:
-    """Return a time that the status has, or the present one: a clock that was ahead counts not."""
+    """Return a recorded time; now if there is none, or if a clock that was ahead recorded it."""
     return min(time or _ceiling(now), _ceiling(now))
 
 
@@ -426,7 +425,7 @@ def wait(scene: Scene) -> timedelta | None:
 
 
 def can_be_checked(scene: Scene) -> bool:
-    """Return whether the checks may begin: whoever asks the preview gets what is to be checked."""
+    """Return whether the checks may begin: the preview leads to the pods to check alone."""
     since = scene.ready_since
     return (
         scene.step.phase in CHECKING

@@ -161,9 +161,9 @@ def _no_way_back(scene: Scene) -> Iterator[str]:
 
 
 def _port_lacks(scene: Scene, phase: Phase) -> Iterator[str]:
-    """Yield which port a colour lacks that is not routed: a switch would lose that.
+    """Yield which port the colour that is not routed lacks: a switch would lose it.
 
-    The preview does already.
+    The preview Service lacks it already.
     """
     bg, observed = scene.bg, scene.observed
     if phase in dict(bg.spec.phases()):

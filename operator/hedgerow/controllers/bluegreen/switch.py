@@ -29,8 +29,8 @@ class Situation:
     """The facts that a decision depends on.
 
     `selected` is what the live Service selects, `former` the colour that it selected alone last,
-    `chosen` is spec.routeTo. All that follows is about the chosen colour's present template, unless
-    it says otherwise.
+    `chosen` is spec.routeTo. The other fields are about the chosen colour's present template,
+    unless they say otherwise.
     """
 
     selected: SelectedColour | None
@@ -40,7 +40,7 @@ class Situation:
     available: bool = True
     """It is rolled out as declared, and available."""
     waits: bool = False
-    """The switch waits until it is."""
+    """The switch waits until the chosen colour is available."""
     gated: bool = False
     checks: CheckVerdict = "Passed"
     held: bool = False
@@ -54,7 +54,7 @@ class Situation:
     lost: bool = False
     """While it was watched, it was unavailable for too long."""
     rejected: bool = False
-    """The status says that it was routed back from."""
+    """The status records that the traffic was taken from it again."""
     way_back: bool = False
     """The other colour is available, and its template was routed before."""
     in_use: bool = False
@@ -92,9 +92,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row: where `when` holds, and no row above holds, the step is taken.
+    """One row: its step is taken if `when` holds, and that of no row above it.
 
-    `condition` and `target` say the same for people.
+    `condition` and `target` say the same as `when` and `select`, for people.
     """
 
     phase: SwitchPhase

@@ -49,8 +49,8 @@ WAITS = "JobAlreadyActive"
 def compose(cj: CronJob, observed: Observed) -> Desired:
     """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due.
 
-    What is recorded later than our clock, but not than the API server's, is a start all the same:
-    then our clock is behind, and no start is made before it has come to that one.
+    A recorded start that is ahead of our clock counts if the API server's clock has come to it: our
+    clock is behind, and no start is made before it has come to that one, too.
     """
     there, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
     latest = max(now, observed.cluster_time)
@@ -191,7 +191,7 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
 
 
 def clock_behind(record: StartRecord, now: datetime) -> Notice | None:
-    """Return that no start is made since our clock has not come to the last one; None if it has."""
+    """Return the notice that no start is made while our clock is behind the last one, or None."""
     if not record.last or not starts.is_ahead(record.last, now):
         return None
     note = (
@@ -245,9 +245,9 @@ def held_back(
 
 
 def missed_in_a_row(status: CronJobStatus) -> int:
-    """Return how many starts in a row were missed, of a CronJob that makes none: it is not ready.
+    """Return how many starts in a row were missed if the CronJob is not ready; 0 if it is.
 
-    Starts that were missed while no operator ran, and the next one of which is made, do not count.
+    If it is ready, starts were missed because no operator ran, and the next one is made.
     """
     holds = any(
         condition.type == "Ready" and condition.status == "False" for condition in status.conditions
@@ -275,7 +275,7 @@ def missing(cj: CronJob, jobs: Sequence[Job]) -> Iterator[Keep]:
     """Yield the Jobs that the status lists as running and that are not observed.
 
     They may have lost our label, so that no watch shows them. No start is made beside them. Each is
-    read by itself, so of a status that somebody else wrote no more count than we list.
+    read by name: of a status that somebody else wrote, no more are read than we would list.
     """
     observed = {job.name for job in jobs}
     for reference in (cj.status.active or ())[:MOST_LISTED]:

@@ -93,8 +93,8 @@ def record(
 ) -> StartRecord:
     """Return the record of starts from the status and the existing Jobs.
 
-    `now` is the later one of our clock and the API server's: what one of them has come to may have
-    been made.
+    `now` is the later time of our clock and the API server's: a start to which one of them has come
+    may have been made.
 
     `made` are the names of Jobs that were created, not yet recorded in status; they may have been
     deleted already. If the schedule is None (it cannot be read), every dated Job counts.
@@ -183,9 +183,9 @@ def is_foreign(known: RunningJobs, job: Job) -> bool:
 
 
 def is_made_here(job: Job) -> bool:
-    """Return whether this controller made a Job, even if the schedule was different then.
+    """Return whether a CronJob controller made a Job, even if the schedule was different then.
 
-    It may have been of any instance and program.
+    It is one of any instance and program.
     """
     entries = job.items("metadata", "managedFields")
     return any(is_manager_of("cronjob", View(entry).text("manager")) for entry in entries)

@@ -128,7 +128,7 @@ class Hold:
 
 
 def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired:
-    """Hold the field of the object that has it, as its phase says, or give it back."""
+    """Return the replicas to hold in this phase, on the object or its autoscaler, if any."""
     now = max(observed.now, observed.cluster_time)  # a clock that is behind leaves pods out
     own, autoscalers = targets(kind, observed)
     try:
@@ -166,10 +166,10 @@ def targets(kind: type[View], observed: Observed) -> tuple[ScaledField, list[Sca
 def wanted(target: ScaledField, phase: WindowPhase, word: str) -> Hold:
     """Return how to hold a field in a phase that has a number.
 
-    What others hold with another value is taken only if the author claims it, and only once in a
-    transition; otherwise it is declared all the same, so that it is reported and taken up as soon
-    as it is let go. So is what somebody scaled whom the API server did not record; what was there
-    before stays recorded, since it may be scaled up again.
+    If others hold it with another value, it is taken by force only if the author claims it, and
+    once in a transition. Otherwise it is declared unforced: it is reported, and ours once they let
+    go. The same is so if somebody scaled it whom the API server did not record; then the former
+    value stays recorded, since the object may be scaled up again.
     """
     number, record = phase.replicas or 0, target.record
     was_taken = record is not None and record.was_taken_at(phase.since)
@@ -194,8 +194,8 @@ def wanted(target: ScaledField, phase: WindowPhase, word: str) -> Hold:
 def _met(target: ScaledField, record: FormerValue | None, phase: WindowPhase) -> FormerValue:
     """Return the record of a field that is free, or that others hold with the wanted number.
 
-    It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
-    was used in this phase counts in any case.
+    The record stays as it is if somebody scaled the object, so that the field is free: no other
+    manager loses a value. A new record still says if force was used in this phase.
     """
     used = record is not None and record.was_taken_at(phase.since)
     if record is not None and (target.is_scaled or not (used or target.others)):
@@ -206,8 +206,8 @@ def _met(target: ScaledField, record: FormerValue | None, phase: WindowPhase) ->
 def returned(target: ScaledField) -> Hold | None:
     """Return how to hold a field that is to be as it was before; None to give it back.
 
-    Without its only holder it would fall back to the default. So another former value is held until
-    somebody else holds the field. If the record is lost, the number stays as it is.
+    A field without any holder gets the default. So a former value other than the default is held
+    until somebody else holds the field. If the record is lost, the present number is held.
     """
     if target.others or not target.ours:
         return None
@@ -222,9 +222,10 @@ def contributions(
 ) -> tuple[Contribution, ...]:
     """Return the contributions to the object itself and to its autoscaler.
 
-    While something of an autoscaler is held, the object itself says so, before and for as long as
-    that is so: if its other annotations go, that is how it is found again. Replicas that were held
-    before there was an autoscaler stay until that takes them, or they would fall to the default.
+    An annotation of the object names its autoscaler, from before a field of that is held until it
+    is given back: by this the autoscaler is found if the other annotations are removed. Replicas
+    that were held before there was an autoscaler stay held until that takes them, or they would
+    fall to the default.
     """
     if target is own:
         return (_contribution(own, hold),) if hold else ()

@@ -152,7 +152,7 @@ class Targets:
 def targets_of(sources: Iterable[CopiedSecret]) -> Targets:
     """Return which sources are copied: of those that want one target, the oldest.
 
-    One that is mistaken has its target too, if it names one: its copies stay as they are.
+    A mistaken one has its target too, if it names one: its copies stay as they are.
     """
     first: dict[str, CopiedSecret] = {}
     taken: list[tuple[CopiedSecret, CopiedSecret]] = []
