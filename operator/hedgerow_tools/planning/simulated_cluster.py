@@ -103,24 +103,24 @@ class SimulatedCluster:
 
     async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
         """Record what the next apply would take by force. Raises KubeError."""
-        obj = await self._object(replace(ref, uid=""))
-        obj.claims = (*obj.claims, *leaves)
+        found = await self._object(replace(ref, uid=""))
+        found.claims = (*found.claims, *leaves)
 
     def take_over(self, ref: ObjectRef) -> None:
         """Take in that fields without holder were taken over, after a refusal that says nothing.
 
         The server, which does not know of it, would refuse every later dry run.
         """
-        obj = self.objects[replace(ref, uid="")]
-        obj.merged, obj.refused = UNOWNED, False
-        self.refusals = [refusal for refusal in self.refusals if refusal.object != str(obj.ref)]
+        found = self.objects[replace(ref, uid="")]
+        found.merged, found.refused = UNOWNED, False
+        self.refusals = [one for one in self.refusals if one.object != str(found.ref)]
 
     def advance(self, ref: ObjectRef, live: Object) -> Object:
         """Take in an object as somebody else would have changed it; return it for the caches."""
         versioned = self._versioned(live)
-        obj = self.objects.get(replace(ref, uid=""))
-        if obj is not None:
-            obj.live = versioned
+        found = self.objects.get(replace(ref, uid=""))
+        if found is not None:
+            found.live = versioned
         return versioned
 
     async def read_object(
@@ -151,23 +151,23 @@ class SimulatedCluster:
             about = f"{regarding['kind']}/{regarding['name']}"
             self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
             return ApplyResult(body, created=True)
-        obj = await self._object(ref)
+        found = await self._object(ref)
         if subresource:
-            obj.live = self._versioned(merge(obj.live or {}, body, manager, subresource))
-            return ApplyResult(obj.live, created=False)
-        _guard(obj, body)
+            found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
+            return ApplyResult(found.live, created=False)
+        _guard(found, body)
         try:
-            answer, obj.merged = await self._answered(obj, body, manager, force=force)
+            answer, found.merged = await self._answered(found, body, manager, force=force)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
-            obj.refused = True
+            found.refused = True
             self.refusals.append(WriteRefusal(str(ref), error.details))
             raise
-        created = obj.live is None
-        uid = metadata(obj.live or answer).get("uid")
+        created = found.live is None
+        uid = metadata(found.live or answer).get("uid")
         answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
-        obj.live = self._versioned(answer)
-        obj.written, obj.refused = True, False
-        return ApplyResult(obj.live, created=created)
+        found.live = self._versioned(answer)
+        found.written, found.refused = True, False
+        return ApplyResult(found.live, created=created)
 
     async def dry_run_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
@@ -186,37 +186,37 @@ class SimulatedCluster:
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
     ) -> bool:
         """Pretend to delete; an object with finalizers stays until they are removed."""
-        obj = await self._object(ObjectRef(api, namespace, name))
-        if obj.live is None or metadata(obj.live).get("uid") != uid:
+        found = await self._object(ObjectRef(api, namespace, name))
+        if found.live is None or metadata(found.live).get("uid") != uid:
             return False
-        meta = metadata(obj.live)
-        deleted = {**obj.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
-        obj.live = self._versioned(deleted) if meta.get("finalizers") else None
-        obj.written = True
+        meta = metadata(found.live)
+        deleted = {**found.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
+        found.live = self._versioned(deleted) if meta.get("finalizers") else None
+        found.written = True
         return True
 
     async def _object(self, ref: ObjectRef) -> SimulatedObject:
-        obj = self.objects.get(ref)
-        if obj is None:
+        found = self.objects.get(ref)
+        if found is None:
             stored = None
             if not self.absent:
                 stored = await self.cluster.read_object(ref.api, ref.name, ref.namespace)
-            obj = self.objects[ref] = SimulatedObject(ref, stored, stored)
-        return obj
+            found = self.objects[ref] = SimulatedObject(ref, stored, stored)
+        return found
 
     async def _answered(
-        self, obj: SimulatedObject, body: Object, manager: str, *, force: bool
+        self, found: SimulatedObject, body: Object, manager: str, *, force: bool
     ) -> tuple[Object, str]:
         """Return the server's answer, or an object merged here with the reason."""
-        why = self._offline(obj)
+        why = self._offline(found)
         if not why:
             try:
-                sent = _addressed(body, obj.stored)
+                sent = _addressed(body, found.stored)
                 applied = await self.cluster.apply(
-                    obj.ref.api, sent, manager=manager, force=force, dry_run=True
+                    found.ref.api, sent, manager=manager, force=force, dry_run=True
                 )
             except Forbidden as error:
-                if error.terminating or await self._may_apply(obj):
+                if error.terminating or await self._may_apply(found):
                     raise
                 why = NO_RIGHTS
             except Missing as error:
@@ -224,26 +224,26 @@ class SimulatedCluster:
                     raise
                 self.absent, why = True, NO_NAMESPACE
             else:
-                obj.warnings = applied.warnings
+                found.warnings = applied.warnings
                 return applied.object, ""
-        base = obj.live or {**identity(obj.ref), "metadata": self._born(obj.ref)}
-        return merge(base, body, manager, taken=obj.claims), why
+        base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
+        return merge(base, body, manager, taken=found.claims), why
 
-    def _offline(self, obj: SimulatedObject) -> str:
+    def _offline(self, found: SimulatedObject) -> str:
         """Return why the server cannot be asked; empty if it can."""
         if self.absent:
             return NO_NAMESPACE
-        return ANEW if obj.stored is not None and obj.live is None else obj.merged
+        return ANEW if found.stored is not None and found.live is None else found.merged
 
     def _born(self, ref: ObjectRef) -> Object:
         """Return the metadata of an object that is created only here."""
         return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
 
-    async def _may_apply(self, obj: SimulatedObject) -> bool:
+    async def _may_apply(self, found: SimulatedObject) -> bool:
         """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
-        verbs = ("patch",) if obj.stored is not None else ("patch", "create")
+        verbs = ("patch",) if found.stored is not None else ("patch", "create")
         for verb in verbs:
-            if not await self._may(verb, obj.ref):
+            if not await self._may(verb, found.ref):
                 return False
         return True
 
@@ -263,13 +263,13 @@ class SimulatedCluster:
         return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
 
 
-def _guard(obj: SimulatedObject, body: Mapping[str, Any]) -> None:
+def _guard(found: SimulatedObject, body: Mapping[str, Any]) -> None:
     """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
     meta = metadata(body)
-    if "uid" not in meta and "resourceVersion" in meta and obj.live is not None:
-        raise AlreadyExists(f"{obj.ref} already exists")
-    if "uid" in meta and meta["uid"] != metadata(obj.live or {}).get("uid"):
-        raise Stale(f"{obj.ref} was deleted and created again meanwhile")
+    if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
+        raise AlreadyExists(f"{found.ref} already exists")
+    if "uid" in meta and meta["uid"] != metadata(found.live or {}).get("uid"):
+        raise Stale(f"{found.ref} was deleted and created again meanwhile")
 
 
 def _addressed(body: Object, stored: Object | None) -> Object:
@@ -279,6 +279,6 @@ def _addressed(body: Object, stored: Object | None) -> Object:
     return {**body, "metadata": {**meta, **guard}}
 
 
-def is_gone(obj: SimulatedObject) -> bool:
+def is_gone(found: SimulatedObject) -> bool:
     """Return whether a stored object would be deleted."""
-    return obj.stored is not None and (obj.live is None or is_terminating(obj.live))
+    return found.stored is not None and (found.live is None or is_terminating(found.live))

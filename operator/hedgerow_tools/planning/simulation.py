@@ -129,8 +129,8 @@ class Simulation:
         except Missing as error:
             source.store.refused = error  # as the operator's watch is: the resource says so
             return
-        for item in listing.undecoded:
-            self.unchecked.append(f"{source.api.kind} {item.key.name} {UNDECODABLE}")
+        for one in listing.undecoded:
+            self.unchecked.append(f"{source.api.kind} {one.key.name} {UNDECODABLE}")
         for _ in source.store.replacing(listing.items, listing.version):
             pass
 
@@ -206,18 +206,19 @@ class Simulation:
 
     def _written(self) -> tuple[object, ...]:
         return tuple(
-            metadata(obj.live or {}).get("resourceVersion") for obj in self.cluster.objects.values()
+            metadata(found.live or {}).get("resourceVersion")
+            for found in self.cluster.objects.values()
         )
 
     def _watch(self) -> None:
         """Update the caches with what would have been written or deleted, as watches would."""
-        for ref, obj in self.cluster.objects.items():
-            if ref.api.kind == self.ref.api.kind or not obj.written:
+        for ref, found in self.cluster.objects.items():
+            if ref.api.kind == self.ref.api.kind or not found.written:
                 continue
             store = self._cache.store(ref.api.kind, ref.namespace)
             cached = store.get(ref.key)
-            if obj.live is not None:
-                store.absorb(obj.live)
+            if found.live is not None:
+                store.absorb(found.live)
             elif cached is not None:
                 store.forget_object(ref.key, metadata(cached)["uid"])
 
