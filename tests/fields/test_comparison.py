@@ -66,15 +66,16 @@ class TestLists:
             declared, live(declared, (OURS, self.TREE), spec={"ports": between}), OURS
         ).settled
 
-    def test_out_of_our_order_is_a_write_and_no_conflict(self) -> None:
-        declared = want(spec={"ports": self.PORTS})
-        found = live(
-            declared, (OURS, self.TREE), (OTHER, self.TREE), spec={"ports": self.PORTS[::-1]}
-        )
+    @pytest.mark.parametrize("ours", [PORTS, PORTS[::-1]], ids=["tcp first", "udp first"])
+    def test_out_of_our_order_is_a_write_and_no_conflict(self, ours: list[Any]) -> None:
+        declared = want(spec={"ports": ours})
+        found = live(declared, (OURS, self.TREE), (OTHER, self.TREE), spec={"ports": ours[::-1]})
         leaf = only(judge(declared, found, OURS))
 
+        elements = {"TCP": self.TCP, "UDP": self.UDP}
+        order = [elements[port["protocol"]] for port in ours]
         assert ("order", ".spec.ports") == (leaf.why, leaf.path)
-        assert ([self.TCP, self.UDP], [self.UDP, self.TCP]) == (leaf.want, leaf.live)
+        assert (order, order[::-1]) == (leaf.want, leaf.live)
         assert () == judge(declared, found, OURS).contested
 
     def test_an_omitted_key_is_found_by_elimination(self) -> None:

@@ -92,6 +92,7 @@ class TestParts:
 
         assert left == {"f:metadata": TREE["f:metadata"]}
         assert cut(TREE, PLACES[:1])["f:metadata"] == {"f:labels": {".": LEAF}}
+        assert cut({"f:a": LEAF, "f:b": LEAF}, [("f:a",)]) == {"f:b": LEAF}
         assert cut(TREE, []) == TREE
 
 

@@ -26,7 +26,7 @@ from hedgerow.plan.writes import (
     judge_admitted,
     unguarded,
 )
-from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
+from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, YIELD, FieldPolicy, field_policy_of
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
@@ -238,6 +238,15 @@ class TestConflict:
         made = stage.plan(replicas(3), field_policy=yielding("yield"))
 
         assert (made.requests, made.contested, made.unmatched) == ((), (), ())
+
+    def test_what_is_said_of_its_kind_may_yet_mean_another_object(self, stage):
+        said_of_all = field_policy_of({YIELD: "Deployment/*: spec.paused; Job/*: spec.paused"})
+
+        plan_input = replace(stage.plan_input(said_of_all), live={})
+
+        made = in_one_turn(plan_resource(plan_input, Desired(), (), stage.contributable))
+
+        assert made.unmatched == (f"{YIELD}: Job/*: spec.paused",)
 
     def test_a_claimed_field_is_taken_by_force_in_exactly_this_version(self, stage):
         stage.hold(9)

@@ -113,12 +113,13 @@ class TestRefused:
 
         assert ledger.waits(step, NOW + seconds * SECOND) is waits
 
-    def test_another_content_begins_anew(self):
+    @pytest.mark.parametrize("content", ["0", "2"])
+    def test_another_content_begins_anew(self, content):
         ledger = Ledger()
         for _ in range(5):
             refused(ledger, write())
 
-        assert refused(ledger, write(content="2")).attempts == 1
+        assert refused(ledger, write(content=content)).attempts == 1
 
     def test_a_child_of_which_something_else_is_intended_begins_anew(self):
         ledger = Ledger()
