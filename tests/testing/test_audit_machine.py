@@ -315,6 +315,17 @@ class TestMachine:
             writer.join()
         assert machine.settle() is not None
 
+    def test_a_pause_before_an_object_counts_in_any_wait(self, started, tmp_path):
+        machine = started("sleep", "60")
+        assert machine.settle() is not None
+
+        machine.until(1, lambda: False)
+        line = encode(entry("create", widget(), user="operator", code=201)) + b"\n"
+        (tmp_path / "audit.log").write_bytes(line)
+        machine.until(20, lambda: machine.log.made)
+
+        assert machine.settle() is None  # twice the pause is longer than its limit
+
     def test_a_wait_that_is_over_reads_what_has_come(self, started, tmp_path):
         machine = started("true")
         line = encode(entry("create", widget(), user="operator", code=201)) + b"\n"

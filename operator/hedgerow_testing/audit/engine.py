@@ -219,7 +219,7 @@ class Phases:
                 break
             self._machine.settle(pace.first)
             began, mark, made = time.monotonic(), log.changes, log.made
-        if log.changes > mark:
+        if log.changes > mark or time.monotonic() - began < pace.rest:
             self._machine.until(pace.rest, lambda: False)  # what is done once is not told
         took = time.monotonic() - began
         when = f"in {took:.0f} seconds in which nothing happened"

@@ -176,12 +176,13 @@ class Machine:
             self.look()
             waited = time.monotonic() - began
             if self.log.traffic.requests and waited > self.pace.watch:
-                return
+                break
             if waited > self.pace.start and wait.is_missed(time.monotonic()):
                 raise AuditEnd(
                     f"it made no request in {self.pace.start:.0f} seconds; does it read KUBECONFIG,"
                     f" or take `{{kubeconfig}}` as an argument?{self.tail()}"
                 )
+        self._wait = Quiet(self.pace, time.monotonic(), self.pace.settle)
 
     def settle(self, seconds: float = 0.0) -> float | None:
         """Wait until it is quiet, and return when it began to be, in seconds from now.
@@ -193,9 +194,7 @@ class Machine:
         while not wait.is_reached(time.monotonic(), is_idle=is_first and not self.log.changes):
             if wait.is_missed(time.monotonic()):
                 return None
-            made = self.log.made
-            if self.look():
-                wait.change(time.monotonic(), is_made=self.log.made > made)
+            self.look()
         return wait.last - wait.began
 
     def until(self, seconds: float, done: Callable[[], object]) -> bool:
@@ -210,8 +209,9 @@ class Machine:
     def look(self) -> int:
         """Wait a moment, and return how much the operator changed. Raises AuditEnd."""
         self.attendant.wait()
-        found = self.log.poll()
-        now = time.monotonic()
+        made, found, now = self.log.made, self.log.poll(), time.monotonic()
+        if found:
+            self._wait.change(now, is_made=self.log.made > made)
         if self.log.is_flooded(now - self.began):
             asked, wrote = self.log.traffic.requests, self.log.changes
             last = "".join(f", the last of {one.object}" for one in self.log.since(wrote - 1))
