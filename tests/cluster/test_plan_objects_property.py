@@ -84,7 +84,7 @@ class Trial:
                 submission = Submission(self.ref, manifest, stored, applier, now)
                 said = await submission.dry_run(cluster, absent=False)
                 forecaster = ResourceForecaster(cluster, SystemClock(), applier=applier)
-                forecast = await ObjectForecaster(forecaster, self.ref.namespace).of(manifest)
+                forecast = await ObjectForecaster(forecaster, self.ref.namespace).forecast(manifest)
                 reply = self.api.apply(manifest, MANAGER, force=force)
                 assert said.merged == ""
                 [found] = forecast.objects
@@ -255,7 +255,7 @@ class Bundle:
         async with connect(kubeconfig=str(self.sandbox.kubeconfig)) as cluster:
             forecaster = ResourceForecaster(cluster, SystemClock(), applier=applier)
             planner = ObjectForecaster(forecaster, self.namespace)
-            found = [await planner.of(obj) for obj in self.objects]
+            found = [await planner.forecast(obj) for obj in self.objects]
             return found, [await forecaster.structures.of(one.ref.api) for one in found]
 
     def state(self) -> list[Object]:

@@ -151,15 +151,15 @@ def plan_command(
                 if names:
                     place = cluster.namespace
                     progress.update(one_line(f"planning {', '.join(names)}"))
-                    found = [f for name in names for f in await _named(forecaster, name, place)]
-                    return found, applier
+                    forecasts = [f for name in names for f in await _named(forecaster, name, place)]
+                    return forecasts, applier
                 if kustomize is None:
                     manifests = sources(filename or ())
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
                 named = (release or "") if tool == helm.MANAGER else None
-                found = await _of_objects(forecaster, manifests, named, progress)
-                return found, forecaster.applier
+                forecasts = await _of_objects(forecaster, manifests, named, progress)
+                return forecasts, forecaster.applier
 
     try:
         forecasts, applier = anyio.run(carry_out)
@@ -196,31 +196,31 @@ async def _of_objects(
     planned = ObjectForecaster(forecaster, place)
     if release is not None:
         wanted = _without_hooks(wanted)
-        found = await _release(planned, release, wanted)
-        forecaster.applier = replace(forecaster.applier, release=found)
+        upgraded = await _release(planned, release, wanted)
+        forecaster.applier = replace(forecaster.applier, release=upgraded)
     forecasts: list[Forecast] = []
     for number, manifest in enumerate(wanted, 1):
         progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
-        forecasts.append(await planned.of(manifest))
+        forecasts.append(await planned.forecast(manifest))
     return [*forecasts, *map(unreadable, unread)]
 
 
-def _without_hooks(found: Sequence[Object]) -> list[Object]:
-    if hooks := [titled(obj) for obj in found if helm.is_hook(obj)]:
+def _without_hooks(objects: Sequence[Object]) -> list[Object]:
+    if hooks := [titled(obj) for obj in objects if helm.is_hook(obj)]:
         say(f"not planned, since Helm makes hooks at a time of their own: {', '.join(hooks)}")
-    return [obj for obj in found if not helm.is_hook(obj)]
+    return [obj for obj in objects if not helm.is_hook(obj)]
 
 
 async def _release(planned: ObjectForecaster, name: str, wanted: Iterable[Object]) -> helm.Release:
     """Return the release that Helm would upgrade or install. Raises PlanError if none is known."""
     if name:
         return helm.Release(name, planned.namespace)
-    found = await planned.release(wanted)
-    if found is None:
+    known = await planned.release(wanted)
+    if known is None:
         raise PlanError(
             "none of these objects is in the cluster as one of a release: name it with --release"
         )
-    return found
+    return known
 
 
 def _readable(
@@ -235,11 +235,11 @@ def _readable(
 
 
 def _once(
-    found: Iterable[tuple[str, Object]], place: str, unread: Sequence[ManifestError]
+    objects: Iterable[tuple[str, Object]], place: str, unread: Sequence[ManifestError]
 ) -> list[Object]:
     """Return the objects of files, each once: the last one counts, as one apply follows another."""
     wanted: dict[object, Object] = {}
-    for number, (name, obj) in enumerate(found):
+    for number, (name, obj) in enumerate(objects):
         key = identity(obj, place) or number
         if wanted.pop(key, None):
             say(f"{name}: {titled(obj)} is there twice; the last one is planned")
@@ -254,11 +254,11 @@ async def _named(forecaster: ResourceForecaster, given: str, namespace: str) -> 
     kind, slash, name = given.rpartition("/")
     if not name or "/" in kind or bool(slash) != bool(kind):
         raise PlanError(f"{given!r} is no [KIND/]NAME, such as bluegreen/demo")
-    ours = [each for each in registry().controllers if each.is_custom]
-    controllers = [each for each in ours if not kind or is_meant(each, kind)]
+    ours = [controller for controller in registry().controllers if controller.is_custom]
+    controllers = [controller for controller in ours if not kind or is_meant(controller, kind)]
     if not controllers:
         raise PlanError(f"{kind} is not one of {program_name()}'s kinds")
-    found: list[Forecast] = []
+    forecasts: list[Forecast] = []
     unserved: list[Missing] = []
     for controller in controllers:
         try:
@@ -271,12 +271,12 @@ async def _named(forecaster: ResourceForecaster, given: str, namespace: str) -> 
                 raise
             unserved.append(missing)
         else:
-            found += [forecast] if forecast else []
+            forecasts += [forecast] if forecast else []
     if len(unserved) == len(controllers):
         raise unserved[0]
-    if not found:
+    if not forecasts:
         raise PlanError(f"{given} does not exist in namespace {namespace}; name another with -n")
-    return found
+    return forecasts
 
 
 @contextmanager

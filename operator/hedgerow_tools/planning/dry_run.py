@@ -140,8 +140,8 @@ class Submission:
         """
         if metadata(self.manifest).get("managedFields") is not None:
             return self._refused(MANAGED_FIELDS)
-        if told := self._not_imported():
-            return self._refused(told)
+        if problem := self._not_imported():
+            return self._refused(problem)
         if absent and self.coming:
             return await self._elsewhere(cluster)
         try:
@@ -176,7 +176,7 @@ class Submission:
         """Return what is in the way of an apply, beside the server's words."""
         if self.stored is None:
             return ()
-        return obstacles.told(self.ref, error, self.manifest, self.stored, self.field_manager)
+        return obstacles.sentences(self.ref, error, self.manifest, self.stored, self.field_manager)
 
     async def _elsewhere(self, cluster: Cluster) -> Submitted:
         """Return the result of an apply whose namespace is not there yet.
@@ -247,10 +247,10 @@ class Submission:
         """
         past = self._past
         causes = [cause for cause in conflict.causes if cause.manager not in past]
-        found = (
+        differing = (
             difference(self.stored, forced, self.field_manager, self.structure) if forced else ()
         )
-        lines = {line.path: line for line in found}
+        lines = {line.path: line for line in differing}
         for path in sorted({cause.field for cause in causes}):
             line = lines.get(path)
             named = [cause.manager for cause in causes if cause.field == path]
@@ -258,9 +258,9 @@ class Submission:
                 yield from (self._without_values(path, manager) for manager in named)
                 continue
             held = [
-                one
-                for one in line.holders
-                if one.manager in named and not one.is_applier(self.field_manager, "")
+                holder
+                for holder in line.holders
+                if holder.manager in named and not holder.is_applier(self.field_manager, "")
             ]
             holders = tuple(held or (Holder(manager, "") for manager in named))
             leaf = Leaf(path, line.field_path, "changed", line.new, line.old, holders, equal=False)
@@ -342,10 +342,10 @@ class Submission:
         body = without_nulls(self.manifest)
         leaves = ownership.judge(body, self.stored, self.field_manager).contested
         held = tuple(
-            held_by(self.ref, leaf, one)
+            held_by(self.ref, leaf, holder)
             for leaf in leaves
-            for one in leaf.holders
-            if one.manager not in self._past
+            for holder in leaf.holders
+            if holder.manager not in self._past
         )
         if held and not self.applier.takes:
             return Submitted(None, why, held)
@@ -404,7 +404,7 @@ def _moved(live: Object, past: Collection[str], applier: UserApply, before: Obje
     updates = [entry for entry in _managed(live) if _is_of(entry, "Update", past)]
     ours = [entry for entry in _managed(live) if _is_of(entry, "Apply", {applier.manager})]
     kept = [entry for entry in _managed(live) if entry not in (*updates, *ours)]
-    applied = (one for one in _managed(before) if _is_of(one, "Apply", {applier.manager}))
+    applied = (entry for entry in _managed(before) if _is_of(entry, "Apply", {applier.manager}))
     version = next(applied, updates[0]).get("apiVersion")
     tree: Tree = ours[0].get("fieldsV1") or {} if ours else {}
     for entry in updates:

@@ -35,15 +35,15 @@ class KnownKinds:
         default_factory=dict[tuple[str, str], ApiResource | KubeError | None]
     )
 
-    async def of(self, group_version: str, kind: str) -> ApiResource | None:
+    async def served(self, group_version: str, kind: str) -> ApiResource | None:
         """Return a kind as it is served, or None if it is not. Raises KubeError."""
         asked = group_version, kind
         if asked not in self._known:
             self._known[asked] = await self._asked(group_version, kind)
-        found = self._known[asked]
-        if isinstance(found, KubeError):
-            raise found
-        return found
+        api = self._known[asked]
+        if isinstance(api, KubeError):
+            raise api
+        return api
 
     async def _asked(self, group_version: str, kind: str) -> ApiResource | KubeError | None:
         if not _GROUP_VERSION.fullmatch(group_version):
@@ -59,8 +59,8 @@ class KnownKinds:
 
     async def versions(self, group: str) -> frozenset[str]:
         """Return the group versions of a group that are served. Raises KubeError."""
-        found = View(await self.cluster.get(f"/apis/{group}"))
-        return frozenset(View(one).text("groupVersion") for one in found.items("versions"))
+        view = View(await self.cluster.get(f"/apis/{group}"))
+        return frozenset(View(version).text("groupVersion") for version in view.items("versions"))
 
     async def in_other_version(self, api: ApiResource) -> ApiResource | None:
         """Return the kind in a version that is served, if there is one. Raises KubeError."""
@@ -68,8 +68,8 @@ class KnownKinds:
             versions = await self.versions(api.group)
         except Missing:
             return None
-        found = [await self.of(group_version, api.kind) for group_version in sorted(versions)]
-        return next(filter(None, found), None)
+        kinds = [await self.served(group_version, api.kind) for group_version in sorted(versions)]
+        return next(filter(None, kinds), None)
 
     def define(self, definition: Object, *, changed: bool) -> None:
         """Remember the kind that a CustomResourceDefinition defines."""

@@ -65,17 +65,17 @@ class ObjectForecaster:
         """How the objects are applied."""
         return self.forecaster.applier
 
-    async def of(self, manifest: Object) -> Forecast:
+    async def forecast(self, manifest: Object) -> Forecast:
         """Return what would happen if the next object were applied.
 
         Raises KubeError if no server answers, or not in time about several objects in turn.
         """
-        if told := flaw(manifest):
-            return self._refused(_unknown(manifest), told)
+        if problem := flaw(manifest):
+            return self._refused(_unknown(manifest), problem)
         group_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
         ref = _unknown(manifest)
         try:
-            served = await self.kinds.of(group_version, kind)
+            served = await self.kinds.served(group_version, kind)
             api = served or self.kinds.defined.get((group_version, kind))
             if api is None:
                 return self._refused(ref, self._unserved(group_version, kind))
@@ -94,14 +94,14 @@ class ObjectForecaster:
     async def release(self, manifests: Iterable[Object]) -> Release | None:
         """Return the release of Helm that one of the objects is of, as it is in the cluster."""
         for manifest in manifests:
-            if not flaw(manifest) and (found := release_of(await self._stored(manifest))):
-                return found
+            if not flaw(manifest) and (release := release_of(await self._stored(manifest))):
+                return release
         return None
 
     async def _stored(self, manifest: Object) -> Object:
         """Return an object as it is in the cluster; empty if it is not there or may not be read."""
         try:
-            api = await self.kinds.of(str(manifest["apiVersion"]), str(manifest["kind"]))
+            api = await self.kinds.served(str(manifest["apiVersion"]), str(manifest["kind"]))
             if api is None:
                 return {}
             ref = self._ref(api, manifest)
@@ -126,8 +126,8 @@ class ObjectForecaster:
         unchecked: list[str] = []
         if (ref.api.group, ref.api.kind) in self.kinds.changed:
             if submitted.refusals:
-                told = "; ".join(submitted.refusals[0].causes)
-                submitted = submission.merged(f"{CHANGED_KIND}: {told}")
+                causes = "; ".join(submitted.refusals[0].causes)
+                submitted = submission.merged(f"{CHANGED_KIND}: {causes}")
             else:
                 unchecked.append(BY_PRESENT_KIND)
         if is_terminating(stored or {}):
@@ -135,10 +135,10 @@ class ObjectForecaster:
         if submitted.refusals and stored is not None:
             submitted = await self._with_remedy(ref, stored, submitted)
         forecast = self._forecast(ref, stored, submitted, structure)
-        found = replace(forecast, unchecked=tuple(unchecked))
-        self._remember(manifest, found)
+        result = replace(forecast, unchecked=tuple(unchecked))
+        self._remember(manifest, result)
         self._silent = 0
-        return found
+        return result
 
     def _unanswered(self, ref: ObjectRef, error: Unreachable) -> Forecast:
         """Return that nothing is known of an object. Raises the error if that is so of several."""
@@ -161,8 +161,8 @@ class ObjectForecaster:
         stored, why = None, NO_KIND
         other = await self.kinds.in_other_version(ref.api)
         if other is not None:
-            found = await self.forecaster.cluster.read_object(other, ref.name, ref.namespace)
-            stored, why = found and {**found, "apiVersion": ref.api.group_version}, NO_VERSION
+            live = await self.forecaster.cluster.read_object(other, ref.name, ref.namespace)
+            stored, why = live and {**live, "apiVersion": ref.api.group_version}, NO_VERSION
         submitted = self._submission(ref, manifest, stored).merged(why)
         return self._forecast(ref, stored, submitted)
 
@@ -189,11 +189,11 @@ class ObjectForecaster:
         versions = ", ".join(sorted({str(entry["apiVersion"]) for entry in gone}))
         target = f"{ref.api.kind.lower()}.{ref.api.group}/{ref.name}"
         words = ("adopt", "--repair", target, *within(ref.namespace), "--yes")
-        told = (
+        remedy = (
             f"fields are recorded in {versions}, which the server does not serve, and which may"
             f" block every apply: `{command_line(typed(), *words)}`"
         )
-        refusals = tuple(replace(one, causes=(*one.causes, told)) for one in submitted.refusals)
+        refusals = tuple(replace(r, causes=(*r.causes, remedy)) for r in submitted.refusals)
         return replace(submitted, refusals=refusals)
 
     def _ref(self, api: ApiResource, manifest: Object) -> ObjectRef:
@@ -225,14 +225,14 @@ class ObjectForecaster:
         action = "created" if stored is None else "configured" if lines else "unchanged"
         if submitted.live is None:
             action, lines = "refused", ()
-        found = ObjectForecast(
+        obj = ObjectForecast(
             ref, action, lines, submitted.merged, submitted.forced, submitted.warnings
         )
         return Forecast(
             ref,
             "",
             self.applier.manager,
-            (found,),
+            (obj,),
             contested=submitted.contested,
             claims=submitted.taken,
             refusals=submitted.refusals,
@@ -260,7 +260,7 @@ class ObjectForecaster:
         if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace"):
             self._made.add(forecast.ref.name)
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
-            changed = any(line.is_change for found in forecast.objects for line in found.lines)
+            changed = any(line.is_change for obj in forecast.objects for line in obj.lines)
             self.kinds.define(manifest, changed=changed)
 
 

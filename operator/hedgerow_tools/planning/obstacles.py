@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-def told(
+def sentences(
     ref: ObjectRef, error: KubeError, manifest: Object, stored: Object, manager: str
 ) -> Iterator[str]:
     """Yield a sentence for each field that a refused apply of `manager` would have to remove.
@@ -51,7 +51,7 @@ def _sentence(
     target = (_named(ref), *within(ref.namespace))
     commands = [("adopt", *target, "--from", name, *words) for name in names]
     commands = commands or [("release", *target, "--unowned", *words)]
-    shown = " and ".join(f"`{command_line(typed(), *one)}`" for one in commands)
+    shown = " and ".join(f"`{command_line(typed(), *command)}`" for command in commands)
     held = f"{', '.join(names)} hold{'' if names[1:] else 's'} it" if names else "nobody holds it"
     return f"{path} stays in the object, since {held}: {shown} lets the next apply remove it"
 

@@ -147,8 +147,8 @@ class ResourceForecaster:
         observation = await simulation.observe()
         if observation and observation.resource and not cluster.refusals:
             cluster.refusals += await simulation.try_templates(observation.resource)
-        found = cluster.objects[ref].live if ref in cluster.objects else None
-        after = said(found or {})
+        result = cluster.objects[ref].live if ref in cluster.objects else None
+        after = said(result or {})
         forecast = Forecast(
             ref,
             controller.name,
@@ -163,7 +163,7 @@ class ResourceForecaster:
             before=said(stored or {}).conditions,
             after=after.conditions,
             said_before=further(stored),
-            said_after=further(found),
+            said_after=further(result),
             events=tuple(dict.fromkeys(cluster.events)),
             unchecked=tuple(dict.fromkeys(simulation.unchecked)),
             again_in=outcome.requeue_after,
@@ -185,11 +185,11 @@ class ResourceForecaster:
 
     async def _written(self, simulation: Simulation) -> list[ObjectForecast]:
         return [
-            _forecast(found, simulation.field_manager, await self.structures.of(ref.api))
-            for ref, found in simulation.cluster.objects.items()
+            _forecast(obj, simulation.field_manager, await self.structures.of(ref.api))
+            for ref, obj in simulation.cluster.objects.items()
             if ref.api != simulation.ref.api
-            and (found.written or found.refused)
-            and not (found.stored is None and found.live is None and not found.refused)
+            and (obj.written or obj.refused)
+            and not (obj.stored is None and obj.live is None and not obj.refused)
         ]
 
     async def _later(self, simulation: Simulation) -> tuple[ObjectForecast, ...]:
@@ -197,20 +197,20 @@ class ResourceForecaster:
         objects = simulation.cluster.objects
         if simulation.cluster.refusals or not simulation.roll_out():
             return ()
-        before = {ref: found.live for ref, found in objects.items()}
-        for found in objects.values():
-            found.written = False
+        before = {ref: obj.live for ref, obj in objects.items()}
+        for obj in objects.values():
+            obj.written = False
         await simulation.run()
         return tuple(
             [
                 _further(
-                    found,
-                    before.get(ref, found.stored),
+                    obj,
+                    before.get(ref, obj.stored),
                     simulation.field_manager,
                     await self.structures.of(ref.api),
                 )
-                for ref, found in objects.items()
-                if ref.api != simulation.ref.api and found.written
+                for ref, obj in objects.items()
+                if ref.api != simulation.ref.api and obj.written
             ]
         )
 
@@ -238,32 +238,30 @@ def _judged(
 
 
 def _forecast(
-    found: SimulatedObject, field_manager: str, structure: Structure | None
+    obj: SimulatedObject, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
-    forced = tuple(leaf.path for leaf in found.claims)
-    if is_gone(found):
-        lines = foreseen(found.stored, None, field_manager, structure)
-        return ObjectForecast(found.ref, "deleted", lines)
-    if found.refused:
-        return ObjectForecast(found.ref, "refused", warnings=found.warnings)
-    lines = foreseen(found.stored, found.live, field_manager, structure)
-    action = "created" if found.stored is None else "configured" if lines else "unchanged"
-    return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
+    forced = tuple(leaf.path for leaf in obj.claims)
+    if is_gone(obj):
+        lines = foreseen(obj.stored, None, field_manager, structure)
+        return ObjectForecast(obj.ref, "deleted", lines)
+    if obj.refused:
+        return ObjectForecast(obj.ref, "refused", warnings=obj.warnings)
+    lines = foreseen(obj.stored, obj.live, field_manager, structure)
+    action = "created" if obj.stored is None else "configured" if lines else "unchanged"
+    return ObjectForecast(obj.ref, action, lines, obj.merged, forced, obj.warnings)
 
 
 def _claims(simulation: Simulation) -> list[ContestedField]:
     return [
-        held_by(ref, leaf)
-        for ref, found in simulation.cluster.objects.items()
-        for leaf in found.claims
+        held_by(ref, leaf) for ref, obj in simulation.cluster.objects.items() for leaf in obj.claims
     ]
 
 
 def _further(
-    found: SimulatedObject, before: Object | None, field_manager: str, structure: Structure | None
+    obj: SimulatedObject, before: Object | None, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
-    if found.live is None or is_terminating(found.live):
+    if obj.live is None or is_terminating(obj.live):
         lines = foreseen(before, None, field_manager, structure)
-        return ObjectForecast(found.ref, "deleted", lines)
-    lines = foreseen(before, found.live, field_manager, structure)
-    return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)
+        return ObjectForecast(obj.ref, "deleted", lines)
+    lines = foreseen(before, obj.live, field_manager, structure)
+    return ObjectForecast(obj.ref, "configured" if before else "created", lines, obj.merged)

@@ -103,24 +103,24 @@ class SimulatedCluster:
 
     async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
         """Record what the next apply would take by force. Raises KubeError."""
-        found = await self._object(replace(ref, uid=""))
-        found.claims = (*found.claims, *leaves)
+        obj = await self._object(replace(ref, uid=""))
+        obj.claims = (*obj.claims, *leaves)
 
     def take_over(self, ref: ObjectRef) -> None:
         """Take in that fields without holder were taken over, after a refusal that says nothing.
 
         The server, which does not know of it, would refuse every later dry run.
         """
-        found = self.objects[replace(ref, uid="")]
-        found.merged, found.refused = UNOWNED, False
-        self.refusals = [one for one in self.refusals if one.object != str(found.ref)]
+        obj = self.objects[replace(ref, uid="")]
+        obj.merged, obj.refused = UNOWNED, False
+        self.refusals = [refusal for refusal in self.refusals if refusal.object != str(obj.ref)]
 
     def advance(self, ref: ObjectRef, live: Object) -> Object:
         """Take in an object as somebody else would have changed it; return it for the caches."""
         versioned = self._versioned(live)
-        found = self.objects.get(replace(ref, uid=""))
-        if found is not None:
-            found.live = versioned
+        obj = self.objects.get(replace(ref, uid=""))
+        if obj is not None:
+            obj.live = versioned
         return versioned
 
     async def read_object(
@@ -151,23 +151,23 @@ class SimulatedCluster:
             about = f"{regarding['kind']}/{regarding['name']}"
             self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
             return ApplyResult(body, created=True)
-        found = await self._object(ref)
+        obj = await self._object(ref)
         if subresource:
-            found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
-            return ApplyResult(found.live, created=False)
-        _guard(found, body)
+            obj.live = self._versioned(merge(obj.live or {}, body, manager, subresource))
+            return ApplyResult(obj.live, created=False)
+        _guard(obj, body)
         try:
-            answer, found.merged = await self._answered(found, body, manager, force=force)
+            answer, obj.merged = await self._answered(obj, body, manager, force=force)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
-            found.refused = True
+            obj.refused = True
             self.refusals.append(WriteRefusal(str(ref), error.details))
             raise
-        created = found.live is None
-        uid = metadata(found.live or answer).get("uid")
+        created = obj.live is None
+        uid = metadata(obj.live or answer).get("uid")
         answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
-        found.live = self._versioned(answer)
-        found.written, found.refused = True, False
-        return ApplyResult(found.live, created=created)
+        obj.live = self._versioned(answer)
+        obj.written, obj.refused = True, False
+        return ApplyResult(obj.live, created=created)
 
     async def dry_run_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
@@ -186,37 +186,37 @@ class SimulatedCluster:
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
     ) -> bool:
         """Pretend to delete; an object with finalizers stays until they are removed."""
-        found = await self._object(ObjectRef(api, namespace, name))
-        if found.live is None or metadata(found.live).get("uid") != uid:
+        obj = await self._object(ObjectRef(api, namespace, name))
+        if obj.live is None or metadata(obj.live).get("uid") != uid:
             return False
-        meta = metadata(found.live)
-        deleted = {**found.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
-        found.live = self._versioned(deleted) if meta.get("finalizers") else None
-        found.written = True
+        meta = metadata(obj.live)
+        deleted = {**obj.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
+        obj.live = self._versioned(deleted) if meta.get("finalizers") else None
+        obj.written = True
         return True
 
     async def _object(self, ref: ObjectRef) -> SimulatedObject:
-        found = self.objects.get(ref)
-        if found is None:
+        obj = self.objects.get(ref)
+        if obj is None:
             stored = None
             if not self.absent:
                 stored = await self.cluster.read_object(ref.api, ref.name, ref.namespace)
-            found = self.objects[ref] = SimulatedObject(ref, stored, stored)
-        return found
+            obj = self.objects[ref] = SimulatedObject(ref, stored, stored)
+        return obj
 
     async def _answered(
-        self, found: SimulatedObject, body: Object, manager: str, *, force: bool
+        self, obj: SimulatedObject, body: Object, manager: str, *, force: bool
     ) -> tuple[Object, str]:
         """Return the server's answer, or an object merged here with the reason."""
-        why = self._offline(found)
+        why = self._offline(obj)
         if not why:
             try:
-                sent = _addressed(body, found.stored)
+                sent = _addressed(body, obj.stored)
                 applied = await self.cluster.apply(
-                    found.ref.api, sent, manager=manager, force=force, dry_run=True
+                    obj.ref.api, sent, manager=manager, force=force, dry_run=True
                 )
             except Forbidden as error:
-                if error.terminating or await self._may_apply(found):
+                if error.terminating or await self._may_apply(obj):
                     raise
                 why = NO_RIGHTS
             except Missing as error:
@@ -224,26 +224,26 @@ class SimulatedCluster:
                     raise
                 self.absent, why = True, NO_NAMESPACE
             else:
-                found.warnings = applied.warnings
+                obj.warnings = applied.warnings
                 return applied.object, ""
-        base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
-        return merge(base, body, manager, taken=found.claims), why
+        base = obj.live or {**identity(obj.ref), "metadata": self._born(obj.ref)}
+        return merge(base, body, manager, taken=obj.claims), why
 
-    def _offline(self, found: SimulatedObject) -> str:
+    def _offline(self, obj: SimulatedObject) -> str:
         """Return why the server cannot be asked; empty if it can."""
         if self.absent:
             return NO_NAMESPACE
-        return ANEW if found.stored is not None and found.live is None else found.merged
+        return ANEW if obj.stored is not None and obj.live is None else obj.merged
 
     def _born(self, ref: ObjectRef) -> Object:
         """Return the metadata of an object that is created only here."""
         return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
 
-    async def _may_apply(self, found: SimulatedObject) -> bool:
+    async def _may_apply(self, obj: SimulatedObject) -> bool:
         """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
-        verbs = ("patch",) if found.stored is not None else ("patch", "create")
+        verbs = ("patch",) if obj.stored is not None else ("patch", "create")
         for verb in verbs:
-            if not await self._may(verb, found.ref):
+            if not await self._may(verb, obj.ref):
                 return False
         return True
 
@@ -263,13 +263,13 @@ class SimulatedCluster:
         return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
 
 
-def _guard(found: SimulatedObject, body: Mapping[str, Any]) -> None:
+def _guard(obj: SimulatedObject, body: Mapping[str, Any]) -> None:
     """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
     meta = metadata(body)
-    if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
-        raise AlreadyExists(f"{found.ref} already exists")
-    if "uid" in meta and meta["uid"] != metadata(found.live or {}).get("uid"):
-        raise Stale(f"{found.ref} was deleted and created again meanwhile")
+    if "uid" not in meta and "resourceVersion" in meta and obj.live is not None:
+        raise AlreadyExists(f"{obj.ref} already exists")
+    if "uid" in meta and meta["uid"] != metadata(obj.live or {}).get("uid"):
+        raise Stale(f"{obj.ref} was deleted and created again meanwhile")
 
 
 def _addressed(body: Object, stored: Object | None) -> Object:
@@ -279,6 +279,6 @@ def _addressed(body: Object, stored: Object | None) -> Object:
     return {**body, "metadata": {**meta, **guard}}
 
 
-def is_gone(found: SimulatedObject) -> bool:
+def is_gone(obj: SimulatedObject) -> bool:
     """Return whether a stored object would be deleted."""
-    return found.stored is not None and (found.live is None or is_terminating(found.live))
+    return obj.stored is not None and (obj.live is None or is_terminating(obj.live))

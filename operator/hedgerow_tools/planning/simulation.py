@@ -129,8 +129,8 @@ class Simulation:
         except Missing as error:
             source.store.refused = error  # as the operator's watch is: the resource says so
             return
-        for one in listing.undecoded:
-            self.unchecked.append(f"{source.api.kind} {one.key.name} {UNDECODABLE}")
+        for item in listing.undecoded:
+            self.unchecked.append(f"{source.api.kind} {item.key.name} {UNDECODABLE}")
         for _ in source.store.replacing(listing.items, listing.version):
             pass
 
@@ -206,19 +206,18 @@ class Simulation:
 
     def _written(self) -> tuple[object, ...]:
         return tuple(
-            metadata(found.live or {}).get("resourceVersion")
-            for found in self.cluster.objects.values()
+            metadata(obj.live or {}).get("resourceVersion") for obj in self.cluster.objects.values()
         )
 
     def _watch(self) -> None:
         """Update the caches with what would have been written or deleted, as watches would."""
-        for ref, found in self.cluster.objects.items():
-            if ref.api.kind == self.ref.api.kind or not found.written:
+        for ref, obj in self.cluster.objects.items():
+            if ref.api.kind == self.ref.api.kind or not obj.written:
                 continue
             store = self._cache.store(ref.api.kind, ref.namespace)
             cached = store.get(ref.key)
-            if found.live is not None:
-                store.absorb(found.live)
+            if obj.live is not None:
+                store.absorb(obj.live)
             elif cached is not None:
                 store.forget_object(ref.key, metadata(cached)["uid"])
 

@@ -101,7 +101,7 @@ class Plan:
 
     async def of(self, *manifests: Object) -> list[Forecast]:
         version = self.server.version
-        found = [await self.forecaster.of(manifest) for manifest in manifests]
+        found = [await self.forecaster.forecast(manifest) for manifest in manifests]
         assert self.server.version == version
         assert [str(s) for s in self.api.exchanges if s.writes] == []
         return found
