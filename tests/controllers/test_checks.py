@@ -40,6 +40,7 @@ from hedgerow.controllers.bluegreen.checks import (
     LONGEST_WORDS,
     PAUSES,
 )
+from hedgerow.controllers.bluegreen.scene import SETTLING
 from support.objects.parts import Part
 
 Object = dict[str, Any]
@@ -238,7 +239,26 @@ class TestEnd:
         assert wait <= timedelta(seconds=TIMEOUT) + LONG_GRACE
 
 
+def test_of_several_that_run_the_first_is_named():
+    two = [{**CHECKED["checks"][0], "name": name} for name in ("smoke", "load")]
+    named = Part("check smoke has not passed yet")
+
+    play(story("", CHECKED | {"checks": two}, then(GREEN, phase="Checking", checked=named)))
+
+
 class TestPauses:
+    def test_the_first_check_begins_once_the_preview_had_time_to_lead_to_its_pods(self):
+        world = play(story("", CHECKED))
+        GREEN(world)
+        while not world.status.get("switch", {}).get("readySince"):
+            world.do_pass()
+        ready = world.now
+        while not world.jobs:
+            world.now += world.compose().requeue_after or timedelta()
+            world.do_pass()
+
+        assert world.now - ready == SETTLING
+
     def test_the_first_repetition_is_at_once_and_then_they_double(self):
         world = checking()
         began = [world.now]
