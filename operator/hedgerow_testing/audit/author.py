@@ -76,25 +76,25 @@ class Author:
 
     def define(self) -> None:
         """Apply the definitions, and wait until they are established. Raises AuditEnd."""
-        for one in self._machine.inputs.definitions:
-            name = one["metadata"]["name"]
-            reply = self._api.apply(one, "audit")
+        for definition in self._machine.inputs.definitions:
+            name = definition["metadata"]["name"]
+            reply = self._api.apply(definition, "audit")
             if not reply.ok:
                 raise AuditEnd(f"the API server refused the definition {name}: {_said(reply)}")
-        for one in self._machine.inputs.definitions:
-            self._establish(one)
+        for definition in self._machine.inputs.definitions:
+            self._establish(definition)
 
     def _establish(self, definition: Object) -> None:
-        found: list[Object] = []
+        known: list[Object] = []
 
         def established() -> bool:
             status: Object = self._api.get(definition).body.get("status") or {}
-            found[:] = status.get("conditions") or []
-            return any(c["type"] == "Established" and c["status"] == "True" for c in found)
+            known[:] = status.get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in known)
 
         if self._machine.until(_LISTED, established):
             return
-        why = "; ".join(f"{c['type']}: {c.get('message')}" for c in found if c["status"] == "False")
+        why = "; ".join(f"{c['type']}: {c.get('message')}" for c in known if c["status"] == "False")
         name = definition["metadata"]["name"]
         raise AuditEnd(f"the definition {name} was not established: {why or 'no reason is given'}")
 
@@ -104,7 +104,7 @@ class Author:
         Those that wait for a webhook are left for `begin_rest`. Raises AuditEnd.
         """
         inputs = self._machine.inputs
-        named = {one["metadata"].get("namespace", "") for one in inputs.samples}
+        named = {sample["metadata"].get("namespace", "") for sample in inputs.samples}
         made = {o["metadata"]["name"] for o in inputs.samples if _is_namespace(o)}
         for namespace in sorted(named - made - {""}):
             self._api.namespace(namespace)
@@ -183,28 +183,28 @@ class Author:
 
     def _apply(self, manifest: Object, *, dry_run: bool = False) -> Reply:
         """Apply as the author, once the operator's webhook can be reached, as after a restart."""
-        found: list[Reply] = []
+        replies: list[Reply] = []
 
         def answered() -> bool:
-            found[:] = [self._api.apply(manifest, self._name, dry_run=dry_run)]
-            return found[0].ok or not _is_unreached(_said(found[0]))
+            replies[:] = [self._api.apply(manifest, self._name, dry_run=dry_run)]
+            return replies[0].ok or not _is_unreached(_said(replies[0]))
 
         self._machine.until(_LISTED, answered)
-        return found[0]
+        return replies[0]
 
     def _resource(self, version: str, kind: str) -> Object | None:
         """Return how a kind is served; a new one is listed a moment after it is established."""
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        found: list[Object] = []
+        kinds: list[Object] = []
 
         def listed() -> bool:
             served: list[Object] = self._api.raw("GET", root).body.get("resources") or []
-            found[:] = [o for o in served if o["kind"] == kind and "/" not in o["name"]]
-            return bool(found)
+            kinds[:] = [o for o in served if o["kind"] == kind and "/" not in o["name"]]
+            return bool(kinds)
 
         is_ours = bool(self._machine.inputs.schema(version, kind))
         self._machine.until(_LISTED if is_ours else 0, listed)
-        return found[0] if found else None
+        return kinds[0] if kinds else None
 
     # The same again, and each field changed, without anything changing.
 
@@ -376,10 +376,10 @@ class Author:
 
         def gone() -> bool:
             left[:] = [
-                str(one.object)
-                for one in self.samples
-                if not _is_namespace(one.manifest)
-                and self._api.get(one.manifest).status != HTTPStatus.NOT_FOUND
+                str(sample.object)
+                for sample in self.samples
+                if not _is_namespace(sample.manifest)
+                and self._api.get(sample.manifest).status != HTTPStatus.NOT_FOUND
             ]
             return not left
 
@@ -418,7 +418,7 @@ class Author:
         }
         for path in reply.conflicts:
             place = known.get(path) or next(
-                (known[one] for one in known if one.startswith(path) or path.startswith(one)), None
+                (known[key] for key in known if key.startswith(path) or path.startswith(key)), None
             )
             if place is None:
                 self._recorder.add(Finding(rule, sample.object, "it conflicts", path))
@@ -483,19 +483,19 @@ class Author:
 
 
 def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:
-    found = (
+    places = (
         place
         for holder, tree in held(live).pairs
         if holder.manager in managers and not holder.subresource
         for place in leaves(tree or {})
     )
-    yield from dict.fromkeys(place for place in found if place[-1].startswith("f:"))
+    yield from dict.fromkeys(place for place in places if place[-1].startswith("f:"))
 
 
 def _holders(live: Object, place: FieldPath) -> tuple[FieldHolder, ...]:
-    found = held(live).at(place).pairs
+    pairs = held(live).at(place).pairs
     return tuple(
-        dict.fromkeys(FieldHolder(h.manager, h.operation, h.subresource) for h, _ in found)
+        dict.fromkeys(FieldHolder(h.manager, h.operation, h.subresource) for h, _ in pairs)
     )
 
 

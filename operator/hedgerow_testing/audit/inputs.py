@@ -71,8 +71,8 @@ class Inputs:
     @property
     def untried(self) -> tuple[str, ...]:
         """The kinds that are defined, and of which there is no sample."""
-        tried = {(one["apiVersion"].rpartition("/")[0], one["kind"]) for one in self.samples}
-        specs = [one["spec"] for one in self.definitions]
+        tried = {(obj["apiVersion"].rpartition("/")[0], obj["kind"]) for obj in self.samples}
+        specs = [obj["spec"] for obj in self.definitions]
         kinds = [(str(s.get("group")), str(s.get("names", {}).get("kind"))) for s in specs]
         return tuple(kind for group, kind in kinds if (group, kind) not in tried)
 
@@ -81,13 +81,13 @@ class Inputs:
         group, _, version = api_version.rpartition("/")
         versions = (
             served
-            for one in self.definitions
-            if (one["spec"].get("group"), one["spec"].get("names", {}).get("kind")) == (group, kind)
-            for served in one["spec"].get("versions") or ()
+            for crd in self.definitions
+            if (crd["spec"].get("group"), crd["spec"].get("names", {}).get("kind")) == (group, kind)
+            for served in crd["spec"].get("versions") or ()
         )
         none: Object = {}
-        found = next((one for one in versions if one.get("name") == version), none)
-        schema: Object = found.get("schema") or {}
+        chosen = next((entry for entry in versions if entry.get("name") == version), none)
+        schema: Object = chosen.get("schema") or {}
         return schema.get("openAPIV3Schema") or {}
 
 
@@ -106,27 +106,27 @@ def read_inputs(
     """Read all that an audit is given. Raises AuditError, ManifestError, OSError."""
     if not command:
         raise AuditError("no command is given; put the operator's own command after `--`")
-    definitions = [one for _, one in _all_objects(crds) if one["kind"] == _DEFINITION]
+    definitions = [obj for _, obj in _all_objects(crds) if obj["kind"] == _DEFINITION]
     if not definitions:
         raise AuditError(
             f"{_named(crds)} has no {_DEFINITION}; --crds names the directory of the operator's own"
         )
-    found = [(file, one) for file, one in _all_objects(samples) if one["kind"] != _DEFINITION]
-    if not found:
+    objects = [(file, obj) for file, obj in _all_objects(samples) if obj["kind"] != _DEFINITION]
+    if not objects:
         raise AuditError(
             f"{_named(samples)} has no object; --samples names the directory of examples"
         )
-    found.sort(key=_rank)
+    objects.sort(key=_rank)
     return Inputs(
         command=tuple(command),
         definitions=tuple(definitions),
-        samples=tuple(_placed(one, namespace) for _, one in found),
+        samples=tuple(_placed(obj, namespace) for _, obj in objects),
         roles=None if rights is None else tuple(_roles(rights)),
         setup=setup,
         fields=fields,
         directory=directory,
         manager=manager,
-        files=tuple(file for file, _ in found),
+        files=tuple(file for file, _ in objects),
     )
 
 
@@ -156,11 +156,11 @@ def _named(given: Path | Sequence[Path]) -> str:
 
 def _all_objects(given: Path | Sequence[Path]) -> Iterator[tuple[str, Object]]:
     """Yield the objects of files and of what is below directories, each with its file."""
-    found = (one for path in _paths(given) for one in texts(path, deep=True))
-    for name, text in found:
+    contents = (obj for path in _paths(given) for obj in texts(path, deep=True))
+    for name, text in contents:
         if Path(name).name not in _KUSTOMIZATIONS:
-            objects = (one for one in objects_in(name, text) if one.get("kind") not in _SKIPPED)
-            yield from ((name, _named_object(name, one)) for one in objects)
+            objects = (obj for obj in objects_in(name, text) if obj.get("kind") not in _SKIPPED)
+            yield from ((name, _named_object(name, obj)) for obj in objects)
 
 
 def _named_object(file: str, obj: Object) -> Object:
@@ -180,36 +180,36 @@ def _placed(sample: Object, namespace: str) -> Object:
     return {**sample, "metadata": {**meta, "namespace": namespace}}
 
 
-def _rank(found: tuple[str, Object]) -> int:
+def _rank(sample: tuple[str, Object]) -> int:
     """Return the place of a sample: namespaces first, then what others may need, then the rest."""
     first = {"Namespace": 0, "Secret": 1, "ConfigMap": 1, "ServiceAccount": 1}
-    return first.get(found[1]["kind"], 2)
+    return first.get(sample[1]["kind"], 2)
 
 
 def _roles(given: Path | Sequence[Path]) -> Iterator[Role]:
     """Yield the roles of files; if there are bindings too, those bound to a ServiceAccount."""
-    objects, path = [one for _, one in _all_objects(given)], _named(given)
-    found = {
+    objects, path = [obj for _, obj in _all_objects(given)], _named(given)
+    roles = {
         (o["kind"], o["metadata"]["name"], _home(o) if o["kind"] == "Role" else ""): o
         for o in objects
         if o["kind"] in _ROLES
     }
-    if not found:
+    if not roles:
         raise AuditError(
             f"{path} has no ClusterRole and no Role; --rights names the operator's own"
         )
     bound = [o for o in objects if o["kind"] in _BINDINGS and _is_of_account(o)]
     if not bound:
-        for (_, _, namespace), one in found.items():
-            yield _role(path, one, namespace)
+        for (_, _, namespace), role in roles.items():
+            yield _role(path, role, namespace)
     for binding in bound:
         ref: Object = binding.get("roleRef") or {}
         kind, name = ref.get("kind", ""), ref.get("name", "")
-        one = found.get((kind, name, _home(binding) if kind == "Role" else ""))
-        if one is None:
+        role = roles.get((kind, name, _home(binding) if kind == "Role" else ""))
+        if role is None:
             title = f"{kind} {name}"
             raise AuditError(f"{path} binds the {title}, which is not in it; add it to the file")
-        yield _role(path, one, _home(binding) if binding["kind"] == "RoleBinding" else "")
+        yield _role(path, role, _home(binding) if binding["kind"] == "RoleBinding" else "")
 
 
 def _home(obj: Object) -> str:
@@ -218,7 +218,7 @@ def _home(obj: Object) -> str:
 
 def _is_of_account(binding: Object) -> bool:
     subjects: list[Object] = binding.get("subjects") or []
-    return any(one.get("kind") == "ServiceAccount" for one in subjects)
+    return any(subject.get("kind") == "ServiceAccount" for subject in subjects)
 
 
 def _role(path: str, role: Object, namespace: str) -> Role:

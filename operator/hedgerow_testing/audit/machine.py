@@ -209,17 +209,17 @@ class Machine:
     def look(self) -> int:
         """Wait a moment, and return how much the operator changed. Raises AuditEnd."""
         self.attendant.wait()
-        made, found, now = self.log.made, self.log.poll(), time.monotonic()
-        if found:
+        made, count, now = self.log.made, self.log.poll(), time.monotonic()
+        if count:
             self._wait.change(now, is_made=self.log.made > made)
         if self.log.is_flooded(now - self.began):
             asked, wrote = self.log.traffic.requests, self.log.changes
-            last = "".join(f", the last of {one.object}" for one in self.log.since(wrote - 1))
+            last = "".join(f", the last of {write.object}" for write in self.log.since(wrote - 1))
             raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} changes{last}")
         if now - self.looked > 1:
             self._watch_over(now - self.looked)
             self.looked = now
-        return found
+        return count
 
     def _watch_over(self, seconds: float) -> None:
         """Raise AuditEnd if the operator ended, forks without end, or fills the disk."""
@@ -230,7 +230,7 @@ class Machine:
             return
         running, before = process.processes(), self._worked
         self._worked, asked = work(running), self.log.traffic.requests
-        if any(now - before.get(one, 0) > _BUSY * seconds for one, now in self._worked.items()):
+        if any(now - before.get(tid, 0) > _BUSY * seconds for tid, now in self._worked.items()):
             self._wait.work(time.monotonic(), asks=asked > self._asked)
         self._asked = asked
         if len(running) > MOST_PROCESSES:
@@ -253,9 +253,9 @@ class Machine:
                 for line in lines:
                     if _ERROR.search(line):
                         count, last = count + 1, [*last[1 - _LINES :], printable(line.strip(), 300)]
-        told = " | ".join(last)
+        words = " | ".join(last)
         return (
-            f"its output has {numbered(count, 'line')} of errors, the last: {told}" if last else ""
+            f"its output has {numbered(count, 'line')} of errors, the last: {words}" if last else ""
         )
 
     def keep(self, directory: Path) -> None:
@@ -264,7 +264,7 @@ class Machine:
             if path.exists():
                 with path.open("rb") as source, opened(directory / name, "wb", 0o600) as target:
                     shutil.copyfileobj(source, target)
-        objects = (concealed(one, lambda _: HIDDEN) for one in self.log.history.states())
+        objects = (concealed(state, lambda _: HIDDEN) for state in self.log.history.states())
         overwrite(directory / "objects.yaml", to_yaml(*objects), 0o600)
 
     def tail(self) -> str:
@@ -282,9 +282,9 @@ class Machine:
 
     def end(self) -> None:
         """End all that was started."""
-        for one in (self._process, self._setup):
-            if one is not None:
-                one.end()
+        for process in (self._process, self._setup):
+            if process is not None:
+                process.end()
 
 
 def account_of(name: str) -> str:

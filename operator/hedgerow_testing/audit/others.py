@@ -92,12 +92,12 @@ class WatchedChild:
 
     def is_as_before(self, live: Object) -> bool:
         """Return whether all that was changed is as it was."""
-        return all(Disturbance(self, *one).is_in(live) for one in self.before.items())
+        return all(Disturbance(self, *pair).is_in(live) for pair in self.before.items())
 
     def as_before(self, live: Object) -> Object:
         """Return the object with all that was changed as it was."""
-        for one in self.before.items():
-            live = Disturbance(self, *one).of(live)
+        for pair in self.before.items():
+            live = Disturbance(self, *pair).applied_to(live)
         return live
 
     def held_as_before(self, live: Object) -> Object:
@@ -119,7 +119,7 @@ class Disturbance(NamedTuple):
         now = Values(obj).at(self.place)
         return now is self.value or (ABSENT not in (now, self.value) and identical(now, self.value))
 
-    def of(self, obj: Object) -> Object:
+    def applied_to(self, obj: Object) -> Object:
         """Return the object with the change."""
         if self.value is ABSENT:
             return without(obj, self.place)
@@ -138,11 +138,11 @@ class Others:
     def find(self) -> int:
         """Choose some of the objects that the operator made, of each kind one first."""
         own = {sample.key for sample in self._author.samples}
-        found = [
+        candidates = [
             key for key in self._log.children if key not in own and self._log.history.state(key)
         ]
         by_kind: dict[tuple[str, str], list[AuditKey]] = {}
-        for key in found:
+        for key in candidates:
             by_kind.setdefault(key[:2], []).append(key)
         longest = max(map(len, by_kind.values()), default=0)
         turns = (keys[n] for n in range(longest) for keys in by_kind.values() if n < len(keys))
@@ -151,8 +151,8 @@ class Others:
             if live and live["kind"] not in _SYSTEM and len(self.children) < _MOST:
                 uid = str(metadata(live).get("uid"))
                 self.children.append(WatchedChild(key, identified(live, key), uid))
-        self._found = len(found)
-        return len(found)
+        self._found = len(candidates)
+        return len(candidates)
 
     # What others add.
 
@@ -177,7 +177,7 @@ class Others:
                 self._api.merge(live, _with({}, edited), EDITOR),
             )
             for places, reply in zip((applied, edited), replies, strict=True):
-                took = all(Disturbance(child, *one).is_in(reply.body) for one in places.items())
+                took = all(Disturbance(child, *pair).is_in(reply.body) for pair in places.items())
                 child.foreign |= places if reply.ok and took else {}
         self._machine.settle()
 
@@ -223,19 +223,19 @@ class Others:
         if not self.children:
             return
         self._machine.attendant.progress("changing fields of children as another manager")
-        chosen = [one for child in self.children if (one := self._choose(child))]
+        chosen = [change for child in self.children if (change := self._choose(child))]
         before = self._reported()
-        edited = [one for one in chosen if self._is_edited(one)]
+        edited = [change for change in chosen if self._is_edited(change)]
         silent = self._silent(edited, "an edit of this field was left", "edit", before)
-        removed = [one for child in self.children if (one := self._removed(child))]
+        removed = [change for child in self.children if (change := self._removed(child))]
         silent += self._silent(removed, "it was removed and stays away", "removal", before)
         forced, taken = self._fight(chosen)
-        left = [one for one in forced if one not in taken]
+        left = [change for change in forced if change not in taken]
         silent += self._silent(left, "another manager's apply was left", "apply", before)
         # A slow machine's operator takes later back what seemed to be left.
-        self._recorder.add(*(finding for one, finding in silent if one not in taken))
-        self._told(("child-silent",), {one.child.uid for one in (*edited, *removed, *forced)})
-        self._told(("child-fight", "child-forced"), {one.child.uid for one in forced})
+        self._recorder.add(*(finding for change, finding in silent if change not in taken))
+        self._told(("child-silent",), {change.child.uid for change in (*edited, *removed, *forced)})
+        self._told(("child-fight", "child-forced"), {change.child.uid for change in forced})
 
     def _told(self, rules: tuple[str, ...], changed: set[str]) -> None:
         """Note on how many children rules were checked: on those that were really changed."""
@@ -254,11 +254,11 @@ class Others:
         values = Values(live)
         for place in self._places(child, live):
             for other in others(values.at(place)):
-                one = Disturbance(child, place, other)
-                body = one.of(_identity(live))
+                change = Disturbance(child, place, other)
+                body = change.applied_to(_identity(live))
                 reply = self._api.apply(body, PLATFORM, force=True, dry_run=True)
-                if reply.ok and one.is_in(reply.body):
-                    return one
+                if reply.ok and change.is_in(reply.body):
+                    return change
         return None
 
     def _places(self, child: WatchedChild, live: Object) -> Iterator[FieldPath]:
@@ -270,7 +270,7 @@ class Others:
         if live is None or change.is_in(live):
             return False
         change.child.remember(live, change.place)
-        return change.is_in(self._put(change.child, change.of))
+        return change.is_in(self._put(change.child, change.applied_to))
 
     def _put(self, child: WatchedChild, changed: Callable[[Object], Object]) -> Object | None:
         """Replace a child as an editor does, and return the answer; None if it is refused."""
@@ -287,9 +287,9 @@ class Others:
         """Remove a field that the operator sent; the first one was just edited."""
         live = self._live(child.key)
         for place in islice(self._places(child, live), 1, 1 + _TRIES) if live else ():
-            one = Disturbance(child, place, ABSENT)
-            if self._is_edited(one):
-                return one
+            change = Disturbance(child, place, ABSENT)
+            if self._is_edited(change):
+                return change
         return None
 
     def _silent(
@@ -301,9 +301,9 @@ class Others:
         def none_is_left() -> bool:
             now = self._reported()
             left[:] = [
-                one
-                for one in changes
-                if one.is_in(live := self._live(one.child.key))
+                change
+                for change in changes
+                if change.is_in(live := self._live(change.child.key))
                 and not self._is_told(live, before, now)
             ]
             return not left
@@ -313,12 +313,12 @@ class Others:
             self._machine.until(_SOON, none_is_left)
         words = f"{detail}, and neither status nor Warning tells of it"
         silent: list[tuple[Disturbance, Finding]] = []
-        for one in left:
-            child, last = one.child.object, self._last(one.child)
+        for change in left:
+            child, last = change.child.object, self._last(change.child)
             finding = Finding(
-                "child-silent", child, words, path_of(one.place), request=last, mark=how
+                "child-silent", child, words, path_of(change.place), request=last, mark=how
             )
-            silent.append((one, finding))
+            silent.append((change, finding))
         self._undo()
         return silent
 
@@ -326,8 +326,8 @@ class Others:
         """Return what was done to a child last by somebody else, and was left so."""
         requests = (write.request for write in reversed(self._log.history.writes_of(child.key)))
         names = {PLATFORM, EDITOR}
-        found = (one for one in requests if one.manager in names or one.verb == "delete")
-        return next((one.evidence for one in found), None)
+        theirs = (entry for entry in requests if entry.manager in names or entry.verb == "delete")
+        return next((entry.evidence for entry in theirs), None)
 
     def _fight(self, chosen: list[Disturbance]) -> tuple[list[Disturbance], list[Disturbance]]:
         """Take fields by a forced apply, as Argo CD may, and again whenever they are taken back.
@@ -335,19 +335,19 @@ class Others:
         Return the changes that took place, and those of them that were taken back.
         """
         back = Counter[str]()
-        active = forced = [one for one in chosen if self._is_forced(one)]
+        active = forced = [change for change in chosen if self._is_forced(change)]
         for turn in range(_FIGHTS):
             if turn:
-                active = [one for one in active if self._is_forced(one)]
+                active = [change for change in active if self._is_forced(change)]
             active = self._taken(active)
-            back.update(one.child.uid for one in active)
+            back.update(change.child.uid for change in active)
             if not active:
                 break
         self._machine.settle()
-        for one in forced:
-            if count := back[one.child.uid]:
-                self._recorder.add(*self._taken_back(one, count))
-        return forced, [one for one in forced if back[one.child.uid]]
+        for change in forced:
+            if count := back[change.child.uid]:
+                self._recorder.add(*self._taken_back(change, count))
+        return forced, [change for change in forced if back[change.child.uid]]
 
     def _is_forced(self, change: Disturbance) -> bool:
         """Apply a field by force, and return whether it is so in the server's answer."""
@@ -355,7 +355,7 @@ class Others:
         if live is None or change.is_in(live):
             return False
         change.child.remember(live, change.place)
-        body = change.of(_with(_identity(live), change.child.applied))
+        body = change.applied_to(_with(_identity(live), change.child.applied))
         reply = self._api.apply(body, PLATFORM, force=True)
         return reply.ok and change.is_in(reply.body)
 
@@ -364,16 +364,16 @@ class Others:
         left: list[Disturbance] = []
 
         def all_taken() -> bool:
-            left[:] = [one for one in active if one.is_in(self._live(one.child.key))]
+            left[:] = [change for change in active if change.is_in(self._live(change.child.key))]
             return not left
 
         if not self._machine.until(_SOON, all_taken):
             self._machine.settle()
             all_taken()
-        taken = [one for one in active if one not in left]
+        taken = [change for change in active if change not in left]
         # A value is seen before its write is answered, and only then the write is in the log.
         self._machine.until(_LOGGED, lambda: all(map(self._taker, taken)))
-        return [one for one in taken if self._taker(one)]
+        return [change for change in taken if self._taker(change)]
 
     def _taker(self, change: Disturbance) -> LoggedWrite | None:
         """Return the write that took a place last if it is the operator's."""
@@ -386,10 +386,10 @@ class Others:
         if write is None:
             return
         request, why, where = write.request.evidence, causes(write, place), path_of(place)
-        told = [("child-forced", "it took the field back from a manager that applied it")]
+        findings = [("child-forced", "it took the field back from a manager that applied it")]
         if count >= _FIGHTS:
-            told.append(("child-fight", f"it took the field back each of {count} times"))
-        for rule, detail in told:
+            findings.append(("child-fight", f"it took the field back each of {count} times"))
+        for rule, detail in findings:
             yield Finding(rule, child.object, detail, where, request=request, causes=why)
 
     def _undo(self) -> None:
@@ -427,16 +427,16 @@ class Others:
         if not scaled:
             return self._recorder.unchecked("replicas-taken", "no child has replicas")
         self._machine.settle()
-        for one in scaled:
-            live, write = self._live(one.child.key), self._taker(one)
+        for change in scaled:
+            live, write = self._live(change.child.key), self._taker(change)
             now = ABSENT if live is None else Values(live).at(_REPLICAS)
-            if now == one.value or now is ABSENT or write is None:
+            if now == change.value or now is ABSENT or write is None:
                 continue
             self._recorder.add(
                 Finding(
                     "replicas-taken",
-                    one.child.object,
-                    f"replicas that an autoscaler set to {one.value} became {now} again",
+                    change.child.object,
+                    f"replicas that an autoscaler set to {change.value} became {now} again",
                     path_of(_REPLICAS),
                     request=write.request.evidence,
                     causes=causes(write, _REPLICAS),
@@ -451,10 +451,10 @@ class Others:
         What a child owns is left: it is collected with its owner.
         """
         gone: list[tuple[WatchedChild, str]] = []
-        found = [(child, live) for child in self.children if (live := self._live(child.key))]
-        uids = {metadata(live).get("uid") for _, live in found}
-        for child, live in found:
-            owners = {one.get("uid") for one in metadata(live).get("ownerReferences") or ()}
+        there = [(child, live) for child in self.children if (live := self._live(child.key))]
+        uids = {metadata(live).get("uid") for _, live in there}
+        for child, live in there:
+            owners = {owner.get("uid") for owner in metadata(live).get("ownerReferences") or ()}
             if live["kind"] in _ONCE or owners & uids:
                 continue
             uid = str(metadata(live).get("uid"))
@@ -522,15 +522,15 @@ class Others:
     def _owners(self, live: Object) -> set[str]:
         """Return the uids of an object's owners, and of theirs."""
         states = {_uid(state): state for state in self._log.history.states()}
-        found: set[str] = set()
+        uids: set[str] = set()
         left = [live]
         while left:
-            for one in metadata(left.pop()).get("ownerReferences") or ():
-                uid = str(one.get("uid"))
-                if uid not in found:
-                    found.add(uid)
+            for owner in metadata(left.pop()).get("ownerReferences") or ():
+                uid = str(owner.get("uid"))
+                if uid not in uids:
+                    uids.add(uid)
                     left += [states[uid]] if uid in states else []
-        return found
+        return uids
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -557,10 +557,10 @@ def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Itera
     own = [write for write in writes if write.request.user == user]
     ours = {name for write in own for name in writers(write)}
     sent = [Values(write.request.body) for write in own if is_map(write.request.body)]
-    found: list[FieldPath] = []
+    places: list[FieldPath] = []
     for holder, tree in held(live).pairs:
         if (holder.manager, holder.operation) in ours and not holder.subresource:
-            found += leaves(tree or {})
+            places += leaves(tree or {})
     values, there = Values(live), held(live)
 
     def order(place: FieldPath) -> tuple[bool, bool, bool, int]:
@@ -568,7 +568,7 @@ def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Itera
         is_meant = place[0] == "f:data" or place[-1] in _MEANT
         return is_default, not is_meant, place[0] == "f:metadata", len(place)
 
-    for place in sorted(dict.fromkeys(found), key=order):
+    for place in sorted(dict.fromkeys(places), key=order):
         is_field = place[-1].startswith("f:") and not is_key(place)
         is_left_out = place == _REPLICAS or place[0] == "f:status" or not _OWN.isdisjoint(place)
         is_there = values.at(place) is not ABSENT and not is_hollow(there, place)

@@ -212,7 +212,7 @@ def audit_command(
     inputs = read_inputs(
         command, crds, samples, rights or None, setup=setup, fields=fields, manager=manager
     )
-    found: list[AuditReport] = []
+    reports: list[AuditReport] = []
     code = Exit.FAILED
     try:
         with progress_shown() as tell:
@@ -223,18 +223,18 @@ def audit_command(
                 work = partial(
                     audit, inputs, pace=Pace.of(settle), kubernetes=kubernetes, keep=folder
                 )
-                interrupts.run(lambda work=work: _carried_out(work, tell, found))
+                interrupts.run(lambda work=work: _carried_out(work, tell, reports))
     finally:
-        if found:
-            report = together(found)
-            outcome = judged_by(report, files, chosen, varying(found))
+        if reports:
+            report = together(reports)
+            outcome = judged_by(report, files, chosen, varying(reports))
             deliver(report, outcome, wanted)
             code = exit_code(report, outcome)
     raise typer.Exit(code)
 
 
 async def _carried_out(
-    work: Callable[..., AuditReport], tell: Callable[[str], None], found: list[AuditReport]
+    work: Callable[..., AuditReport], tell: Callable[[str], None], reports: list[AuditReport]
 ) -> None:
     """Run an audit in a thread; if this is cancelled, it ends early, with a partial report."""
     attendant = Attendant(tell)
@@ -247,7 +247,7 @@ async def _carried_out(
                 attendant.stop.set()
 
         group.start_soon(stop)
-        found.append(await anyio.to_thread.run_sync(partial(work, attendant=attendant)))
+        reports.append(await anyio.to_thread.run_sync(partial(work, attendant=attendant)))
         group.cancel_scope.cancel()
 
 

@@ -24,7 +24,7 @@ def listed(report: AuditReport, outcome: AuditOutcome) -> Object:
 
     What is not known is left out, and so is what is empty, but for lists.
     """
-    failed = dict.fromkeys(one.rule for one in outcome.failing)
+    failed = dict.fromkeys(item.rule for item in outcome.failing)
     known = frozenset(outcome.known)
     return {
         "version": VERSION,
@@ -32,12 +32,12 @@ def listed(report: AuditReport, outcome: AuditOutcome) -> Object:
         "kubernetes": report.kubernetes,
         "partial": report.partial,
         "failed": list(failed),
-        "rules": [_rule(one) for one in report.results],
-        "findings": [_finding(one, is_known=one in known) for one in report.findings],
+        "rules": [_rule(item) for item in report.results],
+        "findings": [_finding(item, is_known=item in known) for item in report.findings],
         "gone": list(outcome.gone),
         "samples": [
-            {"object": one.object, "fields": [_field(field) for field in one.fields]}
-            for one in report.samples
+            {"object": item.object, "fields": [_field(field) for field in item.fields]}
+            for item in report.samples
         ],
         "notes": list(report.notes),
         "figures": report.figures,

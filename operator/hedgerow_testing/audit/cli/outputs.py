@@ -40,14 +40,14 @@ def destinations(given: Iterable[str]) -> tuple[Destination, ...]:
 
     Raises BadParameter, so that nobody waits for a report that cannot be written.
     """
-    found = tuple(map(_destination, given))
-    printed = [one for one in found if one.file is None]
+    chosen = tuple(map(_destination, given))
+    printed = [output for output in chosen if output.file is None]
     if len(printed) > 1:
         raise typer.BadParameter(
             f"only one format can be printed; give the others files: {printed[1].format}=FILE",
             param_hint=_OPTION,
         )
-    return found if printed else (*found, Destination(TEXT))
+    return chosen if printed else (*chosen, Destination(TEXT))
 
 
 def _destination(given: str) -> Destination:

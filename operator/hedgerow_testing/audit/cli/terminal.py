@@ -61,7 +61,7 @@ def _lines(report: AuditReport, outcome: AuditOutcome) -> Iterator[tuple[int, Te
         yield 0, Text()
         yield 0, Text(name, "bold")
         yield from (
-            (2, _verdict(one, report.partial)) for one in report.results if one.rule.group == group
+            (2, _verdict(row, report.partial)) for row in report.results if row.rule.group == group
         )
     for result in report.results:
         if result.count:
@@ -79,10 +79,10 @@ def _lines(report: AuditReport, outcome: AuditOutcome) -> Iterator[tuple[int, Te
     yield 0, one_line(_summary(report, outcome), "bold")
 
 
-def _verdict(result: RuleResult, told: str) -> Text:
+def _verdict(result: RuleResult, reason: str) -> Text:
     """Return a rule with its verdict; why a report is partial was told, and is not repeated."""
     sign, style = MARKS[result.verdict], _STYLES[result.verdict]
-    more = result.checked if result.why in {"", told} else result.why
+    more = result.checked if result.why in {"", reason} else result.why
     if result.count:
         more = numbered(result.count, "finding")
     name = result.rule.name.ljust(_NAME)
@@ -94,22 +94,22 @@ def _verdict(result: RuleResult, told: str) -> Text:
 def _explained(
     result: RuleResult, report: AuditReport, known: frozenset[Finding]
 ) -> Iterator[tuple[int, Text]]:
-    rule, found = result.rule, report.findings_of(result.rule.name)
+    rule, findings = result.rule, report.findings_of(result.rule.name)
     sign, style = MARKS[result.verdict], _STYLES[result.verdict]
     yield 0, Text()
     yield 0, Text.assemble((f"{sign} {rule.name}", style), f": {rule.meaning}")
-    for about, some in groupby(found[:_MOST], key=lambda one: str(one.object or "")):
+    for about, some in groupby(findings[:_MOST], key=lambda finding: str(finding.object or "")):
         if about:
             yield 4, one_line(about, "bold")
         for finding in some:
             yield from _finding(finding, is_known=finding in known)
-    if len(found) > _MOST:
-        yield 4, Text(f"and {len(found) - _MOST} more; `-o json` has all of them", "dim")
+    if len(findings) > _MOST:
+        yield 4, Text(f"and {len(findings) - _MOST} more; `-o json` has all of them", "dim")
     yield 4, Text.assemble(("To mend: ", "bold"), rule.remedy)
 
 
 def _finding(finding: Finding, *, is_known: bool) -> Iterator[tuple[int, Text]]:
-    change = f": {told}" if (told := values(finding)) else ""
+    change = f": {shown}" if (shown := values(finding)) else ""
     where = f"{finding.path}{change}; " if finding.path else ""
     known = "known: " if is_known else ""
     yield 6, one_line(f"{known}{where}{finding.detail}", "dim" if is_known else "")
@@ -123,11 +123,11 @@ def _summary(report: AuditReport, outcome: AuditOutcome) -> str:
     total = f"{verdicts(report)} of {len(BY_NAME)} rules."
     if outcome.known:
         total += f" {numbered(len(outcome.known), 'finding is', 'findings are')} known."
-    failed = dict.fromkeys(one.rule for one in outcome.failing)
+    failed = dict.fromkeys(result.rule for result in outcome.failing)
     if failed:
         return f"{total} The audit fails because of {', '.join(failed)}."
     if report.partial:
         return f"{total} The report is partial, so the audit did not pass."
-    if any(one.verdict == "not checked" for one in report.results):
+    if any(result.verdict == "not checked" for result in report.results):
         return f"{total} What was checked has passed."
     return f"{total} The audit passed."

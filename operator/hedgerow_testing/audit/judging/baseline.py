@@ -59,7 +59,7 @@ def read_baseline(name: str, text: str) -> dict[str, tuple[str, ...]]:
     first, *lines = text.removeprefix("\ufeff").splitlines() or [""]
     if first.strip() != FIRST:
         raise BaselineError(_other(name, first.strip()))
-    found: dict[str, tuple[str, ...]] = {}
+    known: dict[str, tuple[str, ...]] = {}
     comments: list[str] = []
     for number, line in enumerate(map(str.strip, lines), 2):
         if not line or line in _HEAD:
@@ -72,9 +72,9 @@ def read_baseline(name: str, text: str) -> dict[str, tuple[str, ...]]:
                 f" `{escaped(line.partition(' ')[0])}` is none"
             )
         else:
-            found[line] = tuple(comments)
+            known[line] = tuple(comments)
             comments.clear()
-    return found
+    return known
 
 
 def _other(name: str, first: str) -> str:
@@ -88,7 +88,7 @@ def _other(name: str, first: str) -> str:
 
 def varying(reports: Collection[AuditReport]) -> dict[str, str]:
     """Return the lines that some of several reports have and others have not, with a comment."""
-    counts = Counter(line for one in reports for line in set(map(line_of, one.findings)))
+    counts = Counter(line for report in reports for line in set(map(line_of, report.findings)))
     total = len(reports)
     return {
         line: f"{VARIES} in {count} of {total} audits"
@@ -103,11 +103,11 @@ def baseline(
     varies: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a baseline with these findings; comments of lines that remain stay."""
-    told, changing = comments or {}, varies or {}
-    lines = sorted({line_of(one) for one in findings})
+    known, changing = comments or {}, varies or {}
+    lines = sorted({line_of(finding) for finding in findings})
 
     def above(line: str) -> Iterator[str]:
-        yield from (one for one in told.get(line, ()) if not one.startswith(VARIES))
+        yield from (text for text in known.get(line, ()) if not text.startswith(VARIES))
         yield from (changing[line],) if line in changing else ()
 
     parts = (part for line in lines for part in (*above(line), line))
@@ -125,16 +125,16 @@ def compared(
     only if its rule was checked, and if it did not vary: of a report that is partial nothing is.
     """
     known = known or {}
-    lines = {line_of(one) for one in report.findings}
-    checked = {one.rule.name for one in report.results if one.verdict != "not checked"}
+    lines = {line_of(item) for item in report.findings}
+    checked = {item.rule.name for item in report.results if item.verdict != "not checked"}
     gone = () if report.partial else sorted(set(known) - lines)
     return AuditOutcome(
-        tuple(one for one in report.failing(rules) if line_of(one) not in known),
-        tuple(one for one in report.findings if line_of(one) in known),
+        tuple(item for item in report.failing(rules) if line_of(item) not in known),
+        tuple(item for item in report.findings if line_of(item) in known),
         tuple(
             line
             for line in gone
             if line.partition(" ")[0] in checked
-            and not any(one.startswith(VARIES) for one in known[line])
+            and not any(text.startswith(VARIES) for text in known[line])
         ),
     )

@@ -177,9 +177,9 @@ class AuditReport:
     def failing(self, rules: Iterable[str] | None = None) -> tuple[Finding, ...]:
         """Return the findings of these rules; by default of those that fail an audit."""
         chosen = None if rules is None else frozenset(rules)
-        failing = {one.rule.name for one in self.results if one.rule.fails}
+        failing = {item.rule.name for item in self.results if item.rule.fails}
         wanted = failing if chosen is None else chosen
-        return tuple(one for one in self.findings if one.rule in wanted)
+        return tuple(item for item in self.findings if item.rule in wanted)
 
     def findings_of(self, rule: str) -> tuple[Finding, ...]:
         """Return the findings of one rule."""

@@ -129,13 +129,13 @@ def _findings(report: AuditReport, outcome: AuditOutcome) -> Iterator[str]:
 def _finding(finding: Finding, known: frozenset[Finding], *, is_open: bool) -> str:
     about = place(finding) or "the operator"
     mark = ' <span class="faint">(known)</span>' if finding in known else ""
-    told = "".join(
+    rows = "".join(
         f'<dt class="faint">{escape(name)}</dt><dd>{escape(text)}</dd>'
         for name, text in facts(finding)
     )
     return (
         f'<details class="found rule"{" open" * is_open}><summary class="b">{escape(about)}{mark}'
-        f"</summary><dl>{told}</dl></details>\n"
+        f"</summary><dl>{rows}</dl></details>\n"
     )
 
 

@@ -145,23 +145,23 @@ def _is_between(value: float, schema: Mapping[str, Any]) -> bool:
     return not step or value % step == 0
 
 
-def differing(one: Any, other: Any, above: FieldPath = ()) -> tuple[FieldPath, Any, Any]:
+def differing(left: Any, right: Any, above: FieldPath = ()) -> tuple[FieldPath, Any, Any]:
     """Return the first place at which two values differ, and what each has there, or ABSENT.
 
     Of long texts their ends are returned, from a little before the difference on.
     """
     pairs: list[tuple[str, Any, Any]] = []
-    if is_map(one) and is_map(other):
-        pairs = [(f"f:{k}", one.get(k, ABSENT), other.get(k, ABSENT)) for k in {**one, **other}]
-    elif is_list(one) and is_list(other):
-        both = enumerate(zip_longest(one, other, fillvalue=ABSENT))
+    if is_map(left) and is_map(right):
+        pairs = [(f"f:{k}", left.get(k, ABSENT), right.get(k, ABSENT)) for k in {**left, **right}]
+    elif is_list(left) and is_list(right):
+        both = enumerate(zip_longest(left, right, fillvalue=ABSENT))
         pairs = [(f"i:{index}", *values) for index, values in both]
     for element, mine, its in pairs:
         if ABSENT in (mine, its) or not identical(mine, its):
             return differing(mine, its, (*above, element))
-    if isinstance(one, str) and isinstance(other, str):
-        characters = enumerate(zip_longest(one, other))
+    if isinstance(left, str) and isinstance(right, str):
+        characters = enumerate(zip_longest(left, right))
         at = next((index for index, (mine, its) in characters if mine != its), 0)
         if at > _BEFORE:
-            one, other = (f"…{text[at - _BEFORE :]}" for text in (one, other))
-    return above, one, other
+            left, right = (f"…{text[at - _BEFORE :]}" for text in (left, right))
+    return above, left, right

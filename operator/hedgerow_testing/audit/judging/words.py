@@ -32,15 +32,15 @@ def title(report: AuditReport) -> str:
 
 def figures(report: AuditReport) -> str:
     """Return the measurements in one line."""
-    found = report.figures
-    quiet = found.quiet_after
+    counts = report.figures
+    quiet = counts.quiet_after
     parts = (
         f"Kubernetes {report.kubernetes}" if report.kubernetes else "",
-        f"{found.seconds:.0f} s",
-        f"{numbered(found.requests, 'request')}, {numbered(found.writes, 'write')}",
+        f"{counts.seconds:.0f} s",
+        f"{numbered(counts.requests, 'request')}, {numbered(counts.writes, 'write')}",
         "never quiet" if quiet is None else f"quiet after {quiet:.1f} s",
-        numbered(found.children, "child", "children"),
-        f"{numbered(found.fields_tried, 'field')} tried, {found.fields_changed} of them changed",
+        numbered(counts.children, "child", "children"),
+        f"{numbered(counts.fields_tried, 'field')} tried, {counts.fields_changed} of them changed",
     )
     return printable("; ".join(filter(None, parts)))
 
