@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import importlib.util
 import os
@@ -12,10 +11,8 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -292,25 +289,6 @@ class TestFiles:
             assert yaml.safe_load(about)["version"] == VERSION
         with tarfile.open(story.files / f"hedgerow-{VERSION}-site.tar.gz") as site:
             assert site.getnames() == ["a/index.html"]
-
-
-class TestArchives:
-    def test_a_header_is_the_same_on_every_python(self, story):
-        day = re.findall(
-            rf"## \[{VERSION}\] - (\S+)", (story.workflow.root / "CHANGELOG.md").read_text()
-        )
-        at = int(datetime.fromisoformat(day[0]).replace(tzinfo=UTC).timestamp())
-
-        for name, time in (
-            (f"kubectl-hedgerow-{VERSION}.tar.gz", at),
-            (f"hedgerow-{VERSION}.tgz", 0),
-        ):
-            content = (story.files / name).read_bytes()
-            assert content[:10] == b"\x1f\x8b\x08\0" + time.to_bytes(4, "little") + b"\x02\xff"
-            assert content[-8:] == (
-                zlib.crc32(plain := gzip.decompress(content)).to_bytes(4, "little")
-                + len(plain).to_bytes(4, "little")
-            )
 
 
 class TestUploads:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
-import struct
 import tarfile
-import zlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 def packed(contents: Mapping[str, Path], epoch: int = 0) -> bytes:
     """Return files as an archive in which they have these names and this order.
 
-    It depends on nothing but the contents, whether they can be executed, the time, and zlib.
+    It depends on nothing but the contents, whether they can be executed, the time, and Python.
     """
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -27,15 +26,4 @@ def packed(contents: Mapping[str, Path], epoch: int = 0) -> bytes:
             entry.mode = 0o755 if os.access(file, os.X_OK) else 0o644
             with file.open("rb") as content:
                 archive.addfile(entry, content)
-    return _compressed(plain.getvalue(), epoch)
-
-
-def _compressed(plain: bytes, epoch: int) -> bytes:
-    """Return the bytes as gzip has them.
-
-    Its module writes another header on Python 3.13 than before: the byte of the operating system.
-    """
-    header = struct.pack("<4BL2B", 0x1F, 0x8B, zlib.DEFLATED, 0, epoch, 2, 255)
-    deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
-    body = deflate.compress(plain) + deflate.flush()
-    return header + body + struct.pack("<2L", zlib.crc32(plain), len(plain) & 0xFFFFFFFF)
+    return gzip.compress(plain.getvalue(), mtime=epoch)

@@ -223,44 +223,34 @@ def _sbom(release: Release, platform: str) -> None:
         release.add(file)
 
 
-def _task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
-    """Run a task of a checkout, by its own code; return False if it has no such task."""
-    if not re.search(rf"^  {name}:$", source.read("Taskfile.yml"), re.MULTILINE):
-        return False
-    # What a task itself says of PYTHONPATH gives way to that of the environment.
-    found = os.pathsep.join([env["PYTHONPATH"], str(source.root / "tests")])
-    run(
-        *("task", "--taskfile", source.root / "Taskfile.yml", name, "--", *words),
-        cwd=source.root,
-        env=env | {"PYTHONPATH": found},
-    )
-    return True
-
-
-def _made(release: Release, name: str, what: str, env: dict[str, str]) -> Path | None:
-    """Return the directory of what a task made; return None, and say so, if there is no task."""
-    place = release.source.root.parent / name
+def _made(release: Release, name: str, env: dict[str, str]) -> Path:
+    """Return the directory of what a task of the release's commit made, by that commit's code."""
+    root = release.source.root
+    place = root.parent / name
     place.mkdir()
-    if _task(release.source, name, release.environment | env, "--output", place):
-        return place
-    release.missing.append(f"the {what}: there is no `task {name}`")
-    return None
+    # What a task itself says of PYTHONPATH gives way to that of the environment.
+    found = os.pathsep.join([env["PYTHONPATH"], str(root / "tests")])
+    run(
+        *("task", "--taskfile", root / "Taskfile.yml", name, "--", "--output", place),
+        cwd=root,
+        env=release.environment | env | {"PYTHONPATH": found},
+    )
+    return place
 
 
 def chart(release: Release, env: dict[str, str]) -> None:
     """Package the chart."""
-    if place := _made(release, "chart", "chart", env):
-        for package in sorted(place.glob("*.tgz")):
-            release.add(Path(shutil.move(package, release.output)))
+    for package in sorted(_made(release, "chart", env).glob("*.tgz")):
+        release.add(Path(shutil.move(package, release.output)))
 
 
 def site(release: Release, env: dict[str, str]) -> None:
     """Build the site, as one archive."""
-    if place := _made(release, "docs", "site", env):
-        pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
-        archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
-        archive.write_bytes(packed(dict(sorted(pages.items())), release.epoch))
-        release.add(archive)
+    place = _made(release, "docs", env)
+    pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
+    archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
+    archive.write_bytes(packed(dict(sorted(pages.items())), release.epoch))
+    release.add(archive)
 
 
 def checksums(release: Release) -> None:
