@@ -48,26 +48,18 @@ class Binaries:
         paths |= self._cached(name for name in wanted if name not in paths)
         missing = [name for name in wanted if name not in paths]
         if missing:
-            await self._downloads.fetch(self._by_module(missing))
+            downloads = Downloads(self.cache, self.progress, self.origins)
+            await downloads.fetch(self._by_module(missing))
             paths |= self._cached(missing)
             missing = [name for name in wanted if name not in paths]
         if missing:
             await self._build(missing)
-            paths |= {name: self.cache.entry(self.release.module(name)) / name for name in missing}
+            paths |= self._cached(missing)
         return {name: paths[name] for name in wanted}
 
-    @property
-    def _downloads(self) -> Downloads:
-        return Downloads(self.cache, self.progress, self.origins)
-
     def _cached(self, names: Iterable[str]) -> dict[str, Path]:
-        paths: dict[str, Path] = {}
-        for name in names:
-            module = self.release.module(name)
-            path = self.cache.find(module, name) or self._downloads.find(module, name)
-            if path is not None:
-                paths[name] = path
-        return paths
+        found = {name: self.cache.find(self.release.module(name), name) for name in names}
+        return {name: path for name, path in found.items() if path}
 
     async def _ready_made(self, wanted: Collection[str]) -> dict[str, Path]:
         paths: dict[str, Path] = {}

@@ -41,9 +41,9 @@ class BinaryCache:
         return self.root / f"{module.title}-{platform_name()}-downloaded"
 
     def find(self, module: Module, binary: str) -> Path | None:
-        """Return a finished binary that was built here, or None."""
-        path = self.entry(module) / binary
-        return path if os.access(path, os.X_OK) else None
+        """Return a finished binary, or None."""
+        paths = (entry / binary for entry in (self.entry(module), self.downloads(module)))
+        return next((path for path in paths if os.access(path, os.X_OK)), None)
 
     def origin(self, command: Path) -> Path:
         """Return the cached binary behind a link, because the link is deleted with its sandbox."""

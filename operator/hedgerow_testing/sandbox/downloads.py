@@ -1,6 +1,5 @@
 """Downloads: release binaries from the projects themselves, used only with the right SHA-256."""
 
-import os
 import shutil
 import tarfile
 import zlib
@@ -17,7 +16,6 @@ import httpx
 from hedgerow.files import opened
 from hedgerow_testing.sandbox import fetch
 from hedgerow_testing.sandbox.cache import BinaryCache, publish, workplace
-from hedgerow_testing.sandbox.digests import remember, remembered
 from hedgerow_testing.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
 from hedgerow_testing.sandbox.locks import LockNotice, Progress
 from hedgerow_testing.sandbox.pauses import pauses
@@ -36,28 +34,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """The SHA-256 that a file must have, its source, and what that is worth."""
-
-    digest: str
-    source: str
-    trust: str
-
-
-@dataclass(frozen=True, slots=True)
 class Downloads:
-    """The downloaded binaries of a cache, and the way to download more."""
+    """The way to download binaries into a cache."""
 
     cache: BinaryCache
     progress: Progress
     origins: Origins = field(default_factory=Origins)
-
-    def find(self, module: Module, binary: str) -> Path | None:
-        """Return a downloaded binary; None if there is none with its digest beside it."""
-        entry = self.cache.downloads(module)
-        if self.asset(module, binary) is None or not remembered(entry, binary):
-            return None
-        return entry / binary if os.access(entry / binary, os.X_OK) else None
 
     def asset(self, module: Module, binary: str) -> Asset | None:
         """Return where this machine's binary is published, or None."""
@@ -119,7 +101,7 @@ class _Fetching:
         ):
             for module, asset in assets:
                 # Another program may just have fetched it.
-                if self._downloads.find(module, asset.binary) is None:
+                if self._downloads.cache.find(module, asset.binary) is None:
                     group.start_soon(self._told, asset, entry, place)
 
     async def _told(self, asset: Asset, entry: Path, place: Path) -> None:
@@ -131,41 +113,24 @@ class _Fetching:
             self._tell(LockNotice(f"{error}; {asset.title} is built from source instead"))
 
     async def _asset(self, asset: Asset, entry: Path, place: Path) -> None:
-        expected = await self._expected(asset, entry)
+        expected = await self._expected(asset)
         file = place / f"{asset.binary}.partial"
         async with self._some:
             came = partial(self._meter.came, asset, expected)
             digest = await self._twice(lambda: fetch.file(self._client, asset.url, file, came))
-        if digest != expected.digest:
+        if digest != expected:
             raise FetchError(
-                f"{asset.url} has the wrong SHA-256: {expected.digest} is {expected.source},"
+                f"{asset.url} has the wrong SHA-256: {expected} is published in {asset.digests},"
                 f" {digest} came; the file is discarded"
             )
-        await anyio.to_thread.run_sync(_keep, asset, file, entry, digest)
+        await anyio.to_thread.run_sync(_keep, asset, file, entry)
 
-    async def _expected(self, asset: Asset, entry: Path) -> Expected:
-        """Return the digest that a file must have; that of an earlier download wins."""
-        known = _known(asset, entry)
-        try:
-            digest = asset.digest_in(
-                await self._twice(lambda: fetch.text(self._client, asset.digests))
-            )
-        except FetchError as error:
-            same = fetch.host(asset.digests) == fetch.host(asset.url)
-            if known is None or (same and isinstance(error, UnreachableError)):
-                raise
-            return known
-        if known is None and not digest:
-            raise FetchError(f"{asset.digests} has no SHA-256 of {asset.file}")
-        if known and digest not in {"", known.digest}:
-            self._tell(
-                LockNotice(
-                    f"error: {asset.digests} says that {asset.file} has the SHA-256 {digest}, but"
-                    f" {known.digest} is {known.source}: no other is taken"
-                )
-            )
-        trust = f"as {fetch.host(asset.digests)} publishes beside it"
-        return known or Expected(digest, f"published in {asset.digests}", trust)
+    async def _expected(self, asset: Asset) -> str:
+        """Return the SHA-256 that a file must have. Raises FetchError."""
+        content = await self._twice(lambda: fetch.text(self._client, asset.digests))
+        if digest := asset.digest_in(content):
+            return digest
+        raise FetchError(f"{asset.digests} has no SHA-256 of {asset.file}")
 
     async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of the first attempt, or of a second one if the first is cut off."""
@@ -185,15 +150,15 @@ class _Meter:
         self._came: dict[Asset, tuple[int, int]] = {}
         self._began = self._told = anyio.current_time()
 
-    def came(self, asset: Asset, expected: Expected, length: int, size: int) -> None:
+    def came(self, asset: Asset, expected: str, length: int, size: int) -> None:
         """Record the progress of one file."""
         self._came[asset] = length, size
         now = anyio.current_time()
         if length == 0:
             much = f" {_megabytes(size)} MB," if size else ""
-            where, digest = fetch.host(asset.url), expected.digest[:12]
-            line = f"fetching {asset.title} from {where},{much} sha256 {digest}… ({expected.trust})"
-            self._tell(LockNotice(line))
+            trust = f"as {fetch.host(asset.digests)} publishes beside it"
+            line = f"fetching {asset.title} from {fetch.host(asset.url)},{much}"
+            self._tell(LockNotice(f"{line} sha256 {expected[:12]}… ({trust})"))
         elif now - self._told >= TELL_EVERY:
             self._told = now
             came, whole = (sum(numbers) for numbers in zip(*self._came.values(), strict=True))
@@ -205,23 +170,14 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f}"
 
 
-def _known(asset: Asset, entry: Path) -> Expected | None:
-    digest = remembered(entry, asset.binary)
-    before = "what was downloaded before"
-    return Expected(digest, f"{before} ({entry})", f"as {before}") if digest else None
-
-
-def _keep(asset: Asset, file: Path, entry: Path, digest: str) -> None:
-    """Put a checked file's binary into the cache; it counts only with the note next to it."""
+def _keep(asset: Asset, file: Path, entry: Path) -> None:
+    """Put a checked file's binary into the cache."""
     binary = file.with_name(asset.binary)
     if asset.member:
         _extract(asset, file, binary)
     else:
         file.rename(binary)
     binary.chmod(0o755)
-    # In this order, a note is never next to a binary with another digest, even if we are killed.
-    (entry / asset.binary).unlink(missing_ok=True)
-    remember(entry, asset, digest)
     publish(binary, entry)
 
 

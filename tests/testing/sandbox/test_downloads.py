@@ -11,7 +11,6 @@ import pytest
 from hedgerow_testing.sandbox import downloads as module
 from hedgerow_testing.sandbox import fetch
 from hedgerow_testing.sandbox.cache import BinaryCache
-from hedgerow_testing.sandbox.digests import remembered
 from hedgerow_testing.sandbox.downloads import Downloads
 from hedgerow_testing.sandbox.locks import LockNotice
 from hedgerow_testing.sandbox.pauses import until
@@ -54,7 +53,7 @@ class World:
         """Fetch, and give what is there afterwards."""
         downloads = self.downloads(origins)
         await downloads.fetch((RELEASE.module(binary), [binary]) for binary in binaries)
-        return [b for b in binaries if downloads.find(RELEASE.module(b), b)]
+        return [b for b in binaries if downloads.cache.find(RELEASE.module(b), b)]
 
     def binary(self, name: str) -> Path:
         return self.cache.downloads(RELEASE.module(name)) / name
@@ -83,7 +82,6 @@ class TestFetch:
         for name in BINARIES:
             ran = await anyio.run_process([world.binary(name)])
             assert ran.stdout.decode() == f"{name} as published\n"
-            assert remembered(world.binary(name).parent, name) == world.projects.digest(name)
         assert world.nothing_half_done()
 
     async def test_it_says_what_comes_from_where(self, world: World) -> None:
@@ -264,7 +262,7 @@ class TestArchive:
         assert await world.fetch("etcd") == ["etcd"]
 
         there = {path.name for path in world.root.rglob("*") if path.is_file()}
-        assert there == {"etcd", "etcd.sha256", f"{world.binary('etcd').parent.name}.lock"}
+        assert there == {"etcd", f"{world.binary('etcd').parent.name}.lock"}
 
     @pytest.mark.parametrize("cut", [0, 20, 150])
     async def test_what_is_no_whole_archive_is_told(self, world: World, cut) -> None:
@@ -280,39 +278,11 @@ class TestArchive:
         assert world.notices("of a usual size")
 
 
-class TestRemembered:
+class TestUnreachable:
     async def test_a_host_that_is_not_there_is_asked_once(self, world: World) -> None:
         assert await world.fetch("kubectl", origins=nowhere()) == []
         [line] = world.told
         assert line.startswith("cannot reach")
-
-    async def test_an_old_binary_is_never_beside_a_new_digest(self, world, monkeypatch) -> None:
-        await world.fetch("kwok")
-        world.projects.publish("kwok", script("another"))
-        (world.binary("kwok").parent / "kwok.sha256").unlink()
-
-        def killed(*_: object) -> None:
-            raise OSError("at the worst moment")
-
-        monkeypatch.setattr(module, "publish", killed)
-
-        assert await world.fetch("kwok") == []
-
-    async def test_what_was_downloaded_once_stays_the_same(self, world: World) -> None:
-        first = world.projects.digest("kwok")
-        await world.fetch("kwok")
-        world.binary("kwok").unlink()
-        world.projects.publish("kwok", script("another"))
-
-        assert await world.fetch("kwok") == []
-        assert world.notices(f"{first} is what was downloaded before")
-
-    async def test_a_binary_without_its_digest_is_fetched_again(self, world: World) -> None:
-        await world.fetch("kwok")
-        (world.binary("kwok").parent / "kwok.sha256").unlink()
-
-        assert world.downloads().find(RELEASE.kwok, "kwok") is None
-        assert await world.fetch("kwok") == ["kwok"]
 
 
 FETCHER = """
@@ -355,7 +325,7 @@ class TestSeveral:
         assert world.told == [
             f"waiting for process {other.pid}, which fetches {world.binary('etcd').parent.name}"
         ]
-        assert world.downloads().find(RELEASE.etcd, "etcd")
+        assert world.cache.find(RELEASE.etcd, "etcd")
 
     async def test_what_a_killed_one_left_is_not_mistaken_for_a_binary(self, world: World) -> None:
         entry = world.binary("kwok").parent
@@ -363,7 +333,7 @@ class TestSeveral:
         left.parent.mkdir(parents=True)
         left.write_text("half")
 
-        assert world.downloads().find(RELEASE.kwok, "kwok") is None
+        assert world.cache.find(RELEASE.kwok, "kwok") is None
         assert await world.fetch("kwok") == ["kwok"]
         assert world.binary("kwok").read_bytes() == script("kwok")
 
@@ -379,4 +349,4 @@ class TestSeveral:
             group.cancel_scope.cancel()
 
         assert world.nothing_half_done()
-        assert world.downloads().find(RELEASE.kwok, "kwok") is None
+        assert world.cache.find(RELEASE.kwok, "kwok") is None
