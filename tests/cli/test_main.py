@@ -58,7 +58,7 @@ class TestWrongUsage:
                 "'x' is not one of 'tree', 'json', 'yaml'; see `hedgerow tree --help`",
             ),
             (("nope",), "No such command 'nope'; see `hedgerow --help`"),
-            (("sandbox",), "a command is missing; see `hedgerow sandbox --help`"),
+            (("sandbox",), "Missing command; see `hedgerow sandbox --help`"),
         ],
         ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
     )
@@ -66,7 +66,7 @@ class TestWrongUsage:
         code, out, err = typing(*words)
 
         assert code == 2
-        assert out == "" or words == ("sandbox",)  # which shows its help besides
+        assert out == ""
         assert err.startswith("hedgerow: ")
         assert err.endswith(f"{said}\n")
         assert err.count("\n") == 1
@@ -87,8 +87,9 @@ class TestHelp:
     def test_commands_are_grouped(self, typing):
         _, out, _ = typing()
 
-        groups = re.findall(r"^╭─ (\w[^─]*) ─", out, re.MULTILINE)
-        assert groups[1:] == [
+        groups = re.findall(r"^(\w[^.]*):$", out, re.MULTILINE)
+        assert groups == [
+            "Options",
             "The operator",
             "Fields of any cluster",
             "Your own operator",
@@ -100,8 +101,8 @@ class TestHelp:
         monkeypatch.setenv("COLUMNS", "80")
         _, out, _ = typing("adopt", "--help")
 
-        lines = [line[28:-1].rstrip() for line in out.splitlines() if line.startswith("│")]
-        assert max(map(len, lines)) == 50
+        texts = [line for line in out.splitlines() if line.startswith(" " * 28)]
+        assert max(map(len, texts)) == 28 + 50
 
     @pytest.mark.parametrize(
         ("command", "said"),
@@ -201,9 +202,8 @@ class TestImage:
     def test_it_lists_only_what_it_has(self, typing):
         _, out, _ = typing("--help")
 
-        listed = set(re.findall(r"^│ (\w+)", out, re.MULTILINE))
-        ours = {"version", "install", "uninstall", "manifests", "run", "completion"}
-        assert listed - {"help", "debug"} == ours
+        listed = set(re.findall(r"^  (\w+)", out, re.MULTILINE))
+        assert listed == {"version", "install", "uninstall", "manifests", "run", "completion"}
 
 
 def test_a_module_that_is_missing_otherwise_is_a_mistake(monkeypatch, typing):

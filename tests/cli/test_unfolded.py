@@ -74,9 +74,3 @@ class TestParted:
             "Do it.\n\n- no example: `f g`\n- `word` is none\n\nThe end.",
             [("a b c", "does this, and `that`"), ("d e", "")],
         )
-
-    def test_the_help_has_its_text_again_afterwards(self, shown):
-        first = shown("hedgerow run", 60)
-
-        assert shown("hedgerow run", 60) == first
-        assert "\ue000" not in first

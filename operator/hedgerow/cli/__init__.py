@@ -36,7 +36,6 @@ app = typer.Typer(
     cls=Commands,
     invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(

@@ -75,7 +75,7 @@ class Lazy:
             command = typer.main.get_group(target)
             command.name = name
             return told_by(command, program_name())
-        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        single = typer.Typer(add_completion=False)
         single.command(name, cls=UnfoldedCommand)(target)
         command: Any = typer.main.get_command(single)
         if getattr(target, "takes_options", False):

@@ -34,7 +34,7 @@ _kubeconfig = _option(
 _context = _option(metavar="NAME", words="Context to use.", default="current")
 _request_timeout = _option(
     metavar="DURATION",
-    words="How long one request may take, as for kubectl: 30s, 2m, a week at most; 0 is a week.",
+    words="How long one request may take, as for kubectl: 30s, 2m; 0 is the longest, a week.",
     default=True,
 )
 _namespace = _option(

@@ -174,8 +174,7 @@ def _usage(error: Any, called: str) -> str:
     command = context.command_path if context else path
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)
-    # A group without a command has already shown its help, and its message is empty.
-    message = error.format_message().rstrip(".") or "a command is missing"
+    message = error.format_message().rstrip(".")
     message += environment(getattr(getattr(error, "param", None), "envvar", None))
     return f"{message}; see `{command} --help`"
 

@@ -12,7 +12,7 @@ from hedgerow_testing.demo.page import Page
 from hedgerow_testing.demo.story import perform
 from hedgerow_tools import interrupts
 
-app = typer.Typer(cls=UnfoldedGroup, invoke_without_command=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=UnfoldedGroup, invoke_without_command=True)
 
 
 @app.callback()

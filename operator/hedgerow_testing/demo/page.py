@@ -5,15 +5,14 @@ Commands, and what commands print, are never folded: whoever copies a line can p
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
-from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import anyio
 from rich.text import Text
 
 from hedgerow.terminal import Terminal
+from hedgerow.texts import folded
 from hedgerow_testing.demo.errors import UnheardError
 from hedgerow_testing.sandbox.locks import LockNotice
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 INDENT = 4
-_COMMAND: Final = re.compile("`[^`]*`")
-_GLUE: Final = "\N{NO-BREAK SPACE}"
-"""Stands for the blanks of a command while a text is wrapped; `wrap` breaks at others alone."""
 TELL_EVERY = 30.0
 """Seconds between two lines about the same step, if there is no terminal."""
 
@@ -124,17 +120,9 @@ class Page:
 
         Words are never broken, not even long paths, and neither are commands in backticks.
         """
-        lines = wrap(
-            _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), f"{mark}{text}"),
-            self.room + INDENT,
-            initial_indent=" " * INDENT,
-            subsequent_indent=" " * (INDENT + 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-            replace_whitespace=False,
-        )
+        lines = folded(f"{mark}{text}", self.room + INDENT, " " * INDENT, " " * (INDENT + 2))
         for number, line in enumerate(lines or [""]):
-            shown = Text(line.replace(_GLUE, " "), "" if mark else style)
+            shown = Text(line, "" if mark else style)
             if mark and number == 0:
                 shown.stylize(style, INDENT, INDENT + len(mark))
             self._console.print(shown, soft_wrap=True)

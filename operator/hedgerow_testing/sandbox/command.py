@@ -20,8 +20,6 @@ from hedgerow_tools import interrupts
 app = typer.Typer(
     name="sandbox",
     cls=UnfoldedGroup,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
     help="A throwaway cluster of real Kubernetes servers, for trying things out and for tests.\n\n"
     "A sandbox has etcd and kube-apiserver, and on request kube-controller-manager, kube-scheduler "
     "and simulated nodes. All of them listen on the loopback address only. No container engine is "

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
     from hedgerow_tools.schedule.coming import Asked, Starts, Windows
 
-app = typer.Typer(
-    name="schedule", cls=UnfoldedGroup, no_args_is_help=True, rich_markup_mode="markdown"
-)
+app = typer.Typer(name="schedule", cls=UnfoldedGroup)
 
 _HYPHEN = re.compile(r"-(?:[\d*?]|[^-].*\s)")
 """The start of a word that is no option: those have a letter, and no blank."""
