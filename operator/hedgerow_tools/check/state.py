@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.install.definitions import render_for, rendered
+from hedgerow.cli.install.definitions import plain, render_for
 from hedgerow.fields.ownership import covers
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
@@ -75,8 +75,7 @@ async def _definition(
     if live is None:
         return StateLine(what, f"not installed; {remedy}", is_well=False)
     try:
-        plain = rendered([resource], program, str).values()
-        for wanted in (*plain, *await render_for(cluster, [resource], program)):
+        for wanted in (plain(resource, program), *await render_for(cluster, [resource], program)):
             # The API server adds defaults.
             if covers(undescribed(wanted["spec"]), live.get("spec")):
                 return StateLine(what, "installed, of this version")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -87,23 +88,29 @@ class DefinitionChange:
         return f"customresourcedefinition/{self.name} {self.action}"
 
 
+@cache
 def packaged_document() -> Object:
     """Return the packaged excerpt of the newest pinned Kubernetes's OpenAPI."""
     return from_json((files("hedgerow_schemas") / "openapi.json").read_bytes())
 
 
+def plain(resource: type[CustomResource], program: str = PROGRAM) -> Object:
+    """Return a resource's definition without descriptions of Kubernetes's own types."""
+    return render(resource, packaged_document(), describe=False, program=program)
+
+
 def rendered(
     resources: Iterable[type[CustomResource]], program: str, problem: Callable[[str], object]
 ) -> dict[type[CustomResource], Object]:
-    """Return the definitions of resources, without descriptions of Kubernetes's own types.
+    """Return the `plain` definitions of resources.
 
     One that cannot be rendered is left out, and `problem` is told so in a line: it may be that of a
     package, and is not to stop the others.
     """
-    document, definitions = packaged_document(), dict[type[CustomResource], Any]()
+    definitions: dict[type[CustomResource], Object] = {}
     for resource in resources:
         try:
-            definitions[resource] = render(resource, document, describe=False, program=program)
+            definitions[resource] = plain(resource, program)
         except Exception as error:  # noqa: BLE001 - a model of somebody else may raise anything
             why = one_line(f"{type(error).__name__}: {error}")
             problem(f"{crd_name(resource)} is left out, its definition cannot be rendered: {why}")
@@ -159,8 +166,8 @@ async def render_for(
             render(resource, document, describe=True, program=program) for resource in resources
         ]
     except (Missing, Forbidden, SchemaError):
-        document = await anyio.to_thread.run_sync(packaged_document)
-        return [render(kind, document, describe=False, program=program) for kind in resources]
+        await anyio.to_thread.run_sync(packaged_document)
+        return [plain(resource, program) for resource in resources]
 
 
 async def uninstall(
