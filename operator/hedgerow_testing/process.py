@@ -97,6 +97,11 @@ class OperatorProcess:
         if self._process is not None:
             self._process.end()
 
+    def release(self) -> None:
+        """Let it go on, whatever becomes of this program; nothing here ends it any more."""
+        self._started().release()
+        self._process = None
+
     @property
     def running(self) -> bool:
         """Whether it was started and has not ended."""

@@ -20,7 +20,7 @@ from hedgerow_testing.demo.witness import NAME, Witness, deployment_name
 if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
     from hedgerow_testing.demo.page import Page
-    from hedgerow_testing.sandbox.processes import Started
+    from hedgerow_testing.process import OperatorProcess
 
 INSTALLER = "hedgerow-install"
 OTHER_IMAGE = "busybox:1.36"
@@ -125,7 +125,7 @@ async def leave(stage: Stage) -> None:
     witness.check("its Service and Deployments are gone with it", not left, left)
 
 
-def farewell(stage: Stage, process: Started) -> None:
+def farewell(stage: Stage, process: OperatorProcess) -> None:
     """Print how to continue by hand, and how to stop what keeps running."""
     page = stage.page
     page.act("It stays as it is: go on by hand")
