@@ -122,15 +122,26 @@ def grant(
 
 
 def bind(
-    api: Api, subject: Object, role: str, name: str, *, namespace: str = "", manager: str
-) -> None:
-    """Bind a subject to a Role in a namespace or, without one, to a ClusterRole."""
-    kind, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
+    api: Api,
+    subject: Object,
+    role: str,
+    name: str,
+    *,
+    namespace: str = "",
+    manager: str = "test",
+    kind: str = "",
+) -> Object:
+    """Bind a subject to a role in a namespace or, without one, in all, and return the binding.
+
+    The role is a Role in a namespace, and else a ClusterRole, unless its `kind` is given.
+    """
+    scope, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
     binding = {
         "apiVersion": f"{RBAC}/v1",
-        "kind": f"{kind}Binding",
+        "kind": f"{scope}Binding",
         "metadata": {"name": name, **where},
-        "roleRef": {"kind": kind, "apiGroup": RBAC, "name": role},
+        "roleRef": {"kind": kind or scope, "apiGroup": RBAC, "name": role},
         "subjects": [subject],
     }
     api.apply(binding, manager).must()
+    return binding

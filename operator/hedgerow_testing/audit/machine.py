@@ -343,11 +343,11 @@ def authorize(api: Api, inputs: Inputs, account: str) -> None:
     api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, manager).must()
     subject = {"kind": "ServiceAccount", **meta}
     if inputs.roles is None:
-        return bind(api, subject, "cluster-admin", f"audited-{account}", manager=manager)
+        bind(api, subject, "cluster-admin", f"audited-{account}", manager=manager)
+        return
     for number, role in enumerate(inputs.roles):
         place = api.namespace(role.namespace) if role.namespace else ""
         name = f"audited-{account}-{number}"
         reply = grant(api, subject, role.rules, name, namespace=place, manager=manager)
         if not reply.ok:
             raise AuditError(f"the API server refused {role.title}: {reply.body.get('message')}")
-    return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hedgerow_testing import sandboxes
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.waiting import eventually
 
-GROUP = "rbac.authorization.k8s.io"
 READ = ("get", "list", "watch")
 OWN = (*READ, "create", "patch", "delete")
 
@@ -32,27 +32,19 @@ def account(namespace: str, name: str) -> str:
 
 def grant(api: Api, user: str, rules: list[Object], namespace: str = "") -> None:
     """Grant a user these rules in one namespace, or in each, instead of what it was granted."""
-    kind = "Role" if namespace else "ClusterRole"
-    api.apply({**_identity(kind, user, namespace), "rules": rules}, "test").must()
-    bind(api, user, user, namespace, kind=kind)
+    sandboxes.grant(api, _subject(user), rules, user, namespace=namespace).must()
     for rule in rules:
         attributes = _attributes(rule, namespace)
         eventually(lambda asked=attributes: may(api, user, **asked), what=f"{user}: {attributes}")
 
 
-def bind(
-    api: Api, user: str, role: str, namespace: str = "", *, kind: str = "ClusterRole"
-) -> Object:
-    """Bind a user to a role in one namespace, or in each, and give the binding.
+def bind(api: Api, user: str, role: str, namespace: str = "") -> Object:
+    """Bind a user to a ClusterRole in one namespace, or in each, and give the binding.
 
     The server goes by it a little later, when its authorizer has heard of it.
     """
-    binding = _identity(f"{'' if namespace else 'Cluster'}RoleBinding", user, namespace) | {
-        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
-        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}],
-    }
-    api.apply(binding, "test").must()
-    return binding
+    subject = _subject(user)
+    return sandboxes.bind(api, subject, role, user, namespace=namespace, kind="ClusterRole")
 
 
 def may(api: Api, user: str, **attributes: Any) -> bool:
@@ -70,9 +62,8 @@ def may(api: Api, user: str, **attributes: Any) -> bool:
     return api.raw("POST", path, json=review).must()["status"]["allowed"]
 
 
-def _identity(kind: str, name: str, namespace: str) -> Object:
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata}
+def _subject(user: str) -> Object:
+    return {"kind": "User", "apiGroup": sandboxes.RBAC, "name": user}
 
 
 def _attributes(rule: Object, namespace: str) -> dict[str, str]:
