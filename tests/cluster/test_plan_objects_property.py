@@ -107,8 +107,8 @@ def must_say(
     [found] = forecast.objects
     lines = foreseen(stored, real, manager, structure)
     changed = "configured" if lines else "unchanged"
-    assert told(found.lines) == told(lines), str(forecast.ref)
-    assert found.action == ("created" if stored is None else changed), str(forecast.ref)
+    assert told(found.lines) == told(lines), str(forecast)
+    assert found.action == ("created" if stored is None else changed), str(forecast)
     assert EXITS[forecast.verdict] == (2 if stored is None or lines else 0)
     differs = stored is not None and value_of(stored) != value_of(real)
     assert stored is None or any(line.is_change for line in found.lines) is differs
@@ -256,7 +256,9 @@ class Bundle:
             forecaster = ResourceForecaster(cluster, SystemClock(), applier=applier)
             planner = ObjectForecaster(forecaster, self.namespace)
             found = [await planner.forecast(obj) for obj in self.objects]
-            return found, [await forecaster.structures.of(one.ref.api) for one in found]
+            kinds = planner.kinds
+            apis: list[Any] = [await kinds.served(one.api_version, one.kind) for one in found]
+            return found, [await forecaster.structures.of(api) for api in apis]
 
     def state(self) -> list[Object]:
         return [self.api.get(self.placed(obj)).must() for obj in self.objects]
@@ -281,7 +283,7 @@ class Bundle:
             self.met.update({"contested"} if forecast.contested else ())
             self.met.update({"forced"} if forecast.claims else ())
             if found.action == "refused":
-                assert told(foreseen(old, new, manager, structure)) == set(), str(forecast.ref)
+                assert told(foreseen(old, new, manager, structure)) == set(), str(forecast)
             else:
                 must_say(forecast, old, new, manager, structure)
         assert taken is (EXITS[worst(forecasts)] in {0, 2})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from hedgerow.fields.paths import is_list, is_map
+from hedgerow.fields.paths import is_list, is_map, path_of
 from hedgerow.objects import PLACEHOLDER, metadata
 from hedgerow_tools.fields.diff import difference
 from hedgerow_tools.fields.relabelling import COPY
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "(known once applied)"
 _SERVICE: Final = ("v1", "Service")
-_ADDRESSES: Final = frozenset({"f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort"})
-"""Fields of a Service besides node ports: pkg/registry/core/service/storage/alloc.go."""
+_ADDRESSES: Final = (".spec.clusterIP", ".spec.healthCheckNodePort")
+"""How fields of a Service begin besides node ports: pkg/registry/core/service/storage/alloc.go."""
+_COPY: Final = path_of(COPY)
 
 
 def foreseen(
@@ -34,7 +35,7 @@ def foreseen(
     which kubectl and the server keep up to date: it says again what the other lines say.
     """
     differing = difference(before, after, field_manager, structure)
-    lines = tuple(line for line in differing if line.field_path != COPY)
+    lines = tuple(line for line in differing if line.path != _COPY)
     if ((after or {}).get("apiVersion"), (after or {}).get("kind")) != _SERVICE:
         return lines
     return tuple(replace(line, new=UNKNOWN) if _is_allocated(line) else line for line in lines)
@@ -48,10 +49,10 @@ def without_uid(made: Object) -> Object:
 
 
 def _is_allocated(line: Line) -> bool:
-    if line.kind not in {"added", "changed"} or line.after or line.field_path[0] != "f:spec":
+    if line.kind not in {"added", "changed"} or line.after:
         return False
-    name = line.field_path[1]
-    return name in _ADDRESSES or (name == "f:ports" and line.field_path[-1] == "f:nodePort")
+    is_port = line.path.startswith(".spec.ports[") and line.path.endswith("].nodePort")
+    return line.path.startswith(_ADDRESSES) or is_port
 
 
 def _without(value: Any, uid: str) -> Any:

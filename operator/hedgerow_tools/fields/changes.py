@@ -7,8 +7,9 @@ that only removes fields is recorded nowhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import all_holders
@@ -28,26 +29,20 @@ Record = Literal["wrote", "holds", "held", "nobody"]
 _FieldPath = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True, rename={"kind": "change"}):
     """One field that differs, and what managed fields say of who did it.
 
     An item of a list that is new or gone is one field. moved: the items of a list are in another
-    order. taken, released: the value is as before, and
-    the managers hold the field now, or no longer. What is recorded of the managers: they wrote it;
+    order. taken, released: the value is as before, and the managers hold the field now, or no
+    longer. What is recorded of the managers: they wrote it;
     one of them wrote it, as they hold it now; they held it before it was removed, and who removed
     it is unknown; or nobody is recorded.
     """
 
+    path: str
     kind: ChangeKind
-    field_path: _FieldPath
     record: Record
     managers: tuple[Holder, ...] = ()
-
-    @property
-    def path(self) -> str:
-        """The field as managed fields and the causes of a conflict print it."""
-        return path_of(self.field_path)
 
 
 def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[FieldChange, ...]:
@@ -103,8 +98,8 @@ def _written(
     """
     wrote = tuple(holder for holder in after if holder not in before)
     if wrote or len(after) == 1:
-        return FieldChange(kind, place, "wrote", wrote or after)
-    return FieldChange(kind, place, "holds" if after else "nobody", after)
+        return FieldChange(path_of(place), kind, "wrote", wrote or after)
+    return FieldChange(path_of(place), kind, "holds" if after else "nobody", after)
 
 
 def _reordered(reordering: Reordering, writers: tuple[Holder, ...]) -> FieldChange:
@@ -114,7 +109,8 @@ def _reordered(reordering: Reordering, writers: tuple[Holder, ...]) -> FieldChan
     """
     held = holders(node for item in reordering.new for node in item.walk())
     wrote = tuple(writer for writer in writers if writer in held)
-    return FieldChange("moved", reordering.field_path, "wrote" if wrote else "nobody", wrote)
+    record: Record = "wrote" if wrote else "nobody"
+    return FieldChange(path_of(reordering.field_path), "moved", record, wrote)
 
 
 def _changed_hands(
@@ -127,9 +123,9 @@ def _changed_hands(
     took = tuple(holder for holder in after if _who(holder) not in was)
     left = tuple(holder for holder in before if _who(holder) not in now)
     if took:
-        yield FieldChange("taken", place, "wrote", took)
+        yield FieldChange(path_of(place), "taken", "wrote", took)
     if left:
-        yield FieldChange("released", place, "wrote", left)
+        yield FieldChange(path_of(place), "released", "wrote", left)
 
 
 def _removed(
@@ -149,7 +145,8 @@ def _removed(
         held = set(map(_who, node.holders))
         wrote = tuple(writer for writer in writers if _who(writer) in held) or remover
         record: Record = "wrote" if wrote else "held" if node.holders else "nobody"
-        yield FieldChange("removed", _item(place, branches), record, wrote or node.holders)
+        path = path_of(_item(place, branches))
+        yield FieldChange(path, "removed", record, wrote or node.holders)
 
 
 def _item(place: _FieldPath, branches: Container[_FieldPath]) -> _FieldPath:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import to_ascii
@@ -35,27 +35,23 @@ _BOOKKEEPING: Final = frozenset({
 })  # fmt: skip
 
 
-class Line(Struct, frozen=True):
-    """One field that differs.
+class Line(Struct, frozen=True, rename={"kind": "change", "after": "holdersAfter"}):
+    """One field that differs; its path is as managed fields and the causes of a conflict print it.
 
-    `holders` are the managers before, `after` those afterwards. moved: the items of a list are in
-    another order; `old` and `new` are these orders, of a keyed list as paths print its items, and
-    without those that are not in both. released: we no longer hold the field, and its value stays.
-    shared: we now hold it too, and its value stays. If nobody holds a changed field `after`, the
-    server set it: as a default, or by admission.
+    `old` of what is added is UNSET, and so is `new` of what is removed. `holders` are the managers
+    before, `after` those afterwards. moved: the items of a list are in another order; `old` and
+    `new` are these orders, of a keyed list as paths print its items, and without those that are not
+    in both. released: we no longer hold the field, and its value stays. shared: we now hold it too,
+    and its value stays. If nobody holds a changed field `after`, the server set it: as a default,
+    or by admission.
     """
 
+    path: str
     kind: DifferenceKind
-    field_path: tuple[str, ...]
     old: Any
     new: Any
     holders: tuple[Holder, ...]
     after: tuple[Holder, ...]
-
-    @property
-    def path(self) -> str:
-        """The field as managed fields and the causes of a conflict print it."""
-        return path_of(self.field_path)
 
     @property
     def is_change(self) -> bool:
@@ -93,28 +89,30 @@ def difference(
     was, now = fields(before, after, structure), fields(after, before, structure)
     old, new = was.leaves, now.leaves
     places = [*new, *(place for place in old if place not in new)]
-    compared = [_line(place, old.get(place), new.get(place), field_manager) for place in places]
-    lines = [*filter(None, compared), *map(_moved, reordered(was, now))]
+    lines = {place: _line(place, old.get(place), new.get(place), field_manager) for place in places}
+    lines |= {change.field_path: _moved(change) for change in reordered(was, now)}
     kind = str((after or before or {}).get("kind", ""))
-    return tuple(_hidden(line) if is_private(kind, line.field_path) else line for line in lines)
+    return tuple(
+        _hidden(line) if is_private(kind, place) else line for place, line in lines.items() if line
+    )
 
 
 def _line(
     field_path: tuple[str, ...], old: Node | None, new: Node | None, field_manager: str
 ) -> Line | None:
     held, holds = old.holders if old else (), new.holders if new else ()
-    was_value, value = old.value if old else None, new.value if new else None
+    was_value, value = old.value if old else UNSET, new.value if new else UNSET
+    kind: DifferenceKind
     if old is None or new is None:
-        return Line(
-            "added" if old is None else "removed", field_path, was_value, value, held, holds
-        )
-    if not identical(was_value, value):
+        kind = "added" if old is None else "removed"
+    elif not identical(was_value, value):
         kind = change_of(was_value, value)
-        return Line(kind, field_path, was_value, value, held, holds)
-    was, is_ours = (any(h.is_applier(field_manager, "") for h in some) for some in (held, holds))
-    if was == is_ours:
-        return None
-    return Line("shared" if is_ours else "released", field_path, was_value, value, held, holds)
+    else:
+        was, ours = (any(h.is_applier(field_manager, "") for h in some) for some in (held, holds))
+        if was == ours:
+            return None
+        kind = "shared" if ours else "released"
+    return Line(path_of(field_path), kind, was_value, value, held, holds)
 
 
 def change_of(old: Any, new: Any) -> Literal["changed", "moved"]:
@@ -169,7 +167,8 @@ def _longest_rise(order: Sequence[int]) -> set[int]:
 
 def _moved(change: Reordering) -> Line:
     old, new = ([show(node.field_path[-1]) for node in nodes] for nodes in (change.old, change.new))
-    return Line("moved", change.field_path, old, new, holders(change.old), holders(change.new))
+    path = path_of(change.field_path)
+    return Line(path, "moved", old, new, holders(change.old), holders(change.new))
 
 
 def holders(nodes: Iterable[Node]) -> tuple[Holder, ...]:
@@ -226,5 +225,5 @@ def _honest(node: Node) -> Node:
 
 
 def _hidden(line: Line) -> Line:
-    old, new = (None if value is None else HIDDEN for value in (line.old, line.new))
-    return Line(line.kind, line.field_path, old, new, line.holders, line.after)
+    old, new = (UNSET if value is UNSET else HIDDEN for value in (line.old, line.new))
+    return replace(line, old=old, new=new)

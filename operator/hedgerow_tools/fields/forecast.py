@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.contract import Apply
 from hedgerow.fields import ownership
@@ -12,19 +14,22 @@ from hedgerow.objects import ChildId
 from hedgerow.plan.children import ChildPlanner
 from hedgerow.plan.input import contested_field
 from hedgerow_schemas.base import View, instant
+from hedgerow_tools.fields.identity import ObjectIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import timedelta
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.contract import Desired, Notice
+    from hedgerow.contract import Desired
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import PlanInput
+    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, ContestedField, Object
     from hedgerow_tools.fields.diff import Line
+    from hedgerow_tools.fields.selection import Dispute
 
+T = TypeVar("T")
 PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused", "unknown"]
 PlanVerdict = Literal["nothing", "changes", "conflicts", "partial", "failed"]
 _OF_EVERY_STATUS: Final = (
@@ -41,8 +46,7 @@ def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> Cont
     return contested_field(target, leaf, holder, since=instant(holder.time))
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRefusal:
+class WriteRefusal(Struct, frozen=True):
     """Why the server would refuse a write."""
 
     object: str
@@ -61,75 +65,95 @@ class WriteRefusal:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectForecast:
+class ObjectForecast(
+    ObjectIdentity, frozen=True, kw_only=True, omit_defaults=False, rename={"lines": "fields"}
+):
     """The forecast for one object.
 
-    `merged` says why the server was not asked; it is empty if it was. `forced` are the paths that
-    would be taken by force. `warnings` are those of the server.
+    `merged` says why the server was not asked. `forced` are the paths that would be taken by force.
+    `warnings` are those of the server.
     """
 
-    ref: ObjectRef
     action: PlannedAction
-    lines: tuple[Line, ...] = ()
-    merged: str = ""
+    merged: str | None = None
     forced: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class PlannedEvent(Struct, frozen=True):
+    """An Event that would be published."""
+
+    regarding: str
+    reason: str
+    note: str
+    type: str
+
+
+class Planned(Struct, Generic[T], frozen=True):
+    """What is there now, and what would be afterwards."""
+
+    before: T
+    after: T
+
+
+class Forecast(ObjectIdentity, frozen=True, kw_only=True, omit_defaults=False):
     """The forecast for one resource and its children, or for an object of any other kind.
 
     Such an object has no `controller`, and `field_manager` is that of its user.
 
-    `before` and `after` are its conditions; `said_before` and `said_after` all else that its status
-    says, if that is ours to write. `unchecked` says what could not be checked. `later` is what
-    would happen to the children after every Deployment has rolled out. `annotations` are those of
-    the resource afterwards. `unanswered` says of an object about which the server gave no answer in
-    time what was asked.
+    `contested` are fields with what settles each, `together` settles several. `status` is what it
+    says besides conditions, if that is ours to write. `unchecked` says what could not be checked.
+    `later` is what would happen to the children after every Deployment has rolled out.
+    `unanswered` says of an object about which the server gave no answer in time what was asked.
     """
 
-    ref: ObjectRef
-    controller: str
+    controller: str | None = None
     field_manager: str
+    verdict: PlanVerdict = "nothing"
     objects: tuple[ObjectForecast, ...] = ()
-    contested: tuple[ContestedField, ...] = ()
+    contested: tuple[Dispute, ...] = ()
+    together: tuple[Remedy, ...] = ()
     claims: tuple[ContestedField, ...] = ()
     yields: tuple[ContestedField, ...] = ()
     refusals: tuple[WriteRefusal, ...] = ()
-    before: tuple[Condition, ...] = ()
-    after: tuple[Condition, ...] = ()
-    said_before: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    said_after: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    events: tuple[tuple[str, Notice], ...] = ()
-    unchecked: tuple[str, ...] = ()
+    conditions: Planned[tuple[Condition, ...]] = Planned((), ())
+    status: Planned[Mapping[str, Any]] = Planned({}, {})
+    events: tuple[PlannedEvent, ...] = ()
     later: tuple[ObjectForecast, ...] = ()
-    again_in: timedelta | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
-    unanswered: str = ""
+    looks_again_in_seconds: float | None = None
+    unchecked: tuple[str, ...] = ()
+    unanswered: str | None = None
 
     @property
     def problems(self) -> tuple[Condition, ...]:
         """The conditions that waiting does not help with."""
-        return tuple(c for c in self.after if c.type == "Stalled" and c.status == "True")
+        after = self.conditions.after
+        return tuple(c for c in after if c.type == "Stalled" and c.status == "True")
 
-    @property
-    def changes(self) -> tuple[ObjectForecast, ...]:
-        """The objects that would be written."""
-        return tuple(o for o in self.objects if o.action in ("created", "configured", "deleted"))
 
-    @property
-    def verdict(self) -> PlanVerdict:
-        """Return the worst result: failures, what is not known, conflicts, changes."""
-        if self.unanswered:
-            return "partial"
-        taken = [c for c in self.problems if c.reason == "NameTaken"]
-        if self.refusals or len(taken) < len(self.problems):
-            return "failed"
-        if self.contested or taken:
-            return "conflicts"
-        return "changes" if self.changes else "nothing"
+def judged(found: Forecast) -> Forecast:
+    """Return a forecast with the worst of what it tells as its verdict."""
+    return replace(found, verdict=_verdict(found))
+
+
+def _verdict(found: Forecast) -> PlanVerdict:
+    if found.unanswered:
+        return "partial"
+    taken = [c for c in found.problems if c.reason == "NameTaken"]
+    if found.refusals or len(taken) < len(found.problems):
+        return "failed"
+    if found.contested or taken:
+        return "conflicts"
+    written = ("created", "configured", "deleted")
+    return "changes" if any(one.action in written for one in found.objects) else "nothing"
+
+
+class PlanReport(Struct, frozen=True):
+    """The forecasts of a command, and the worst verdict of them."""
+
+    verdict: PlanVerdict
+    resources: Sequence[Forecast]
 
 
 def worst(forecasts: Iterable[Forecast]) -> PlanVerdict:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
 from hedgerow.objects import metadata
 
@@ -20,19 +21,22 @@ class ObjectIdentity(Struct, frozen=True, rename="camel", omit_defaults=True):
     kind: str
     namespace: str = ""
     name: str = ""
-    uid: str = ""
-    resource_version: str = ""
+    uid: str | UnsetType = UNSET
+    resource_version: str | UnsetType = UNSET
+
+    def __str__(self) -> str:
+        """Return it as kubectl accepts it: `Deployment/web`."""
+        return f"{self.kind}/{self.name}"
 
 
 def identity_of(live: Object) -> ObjectIdentity:
     """Return which object it is."""
     meta = metadata(live)
-    names = ("namespace", "name", "uid", "resourceVersion")
-    return ObjectIdentity(
-        live["apiVersion"], live["kind"], *(str(meta.get(name, "")) for name in names)
-    )
+    version = (meta.get(name, UNSET) for name in ("uid", "resourceVersion"))
+    place = meta.get("namespace", ""), meta.get("name", "")
+    return ObjectIdentity(live["apiVersion"], live["kind"], *place, *version)
 
 
-def identity_of_ref(ref: ObjectRef) -> ObjectIdentity:
-    """Return which object a reference is about."""
-    return ObjectIdentity(ref.api.group_version, ref.api.kind, ref.namespace, ref.name)
+def named(ref: ObjectRef) -> dict[str, Any]:
+    """Return the members of ObjectIdentity for a reference."""
+    return asdict(ObjectIdentity(ref.api.group_version, ref.api.kind, ref.namespace, ref.name))

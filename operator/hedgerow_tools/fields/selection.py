@@ -13,7 +13,7 @@ from hedgerow.plan.remedies import remedies, together
 from hedgerow.plan.status import said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.objects import ObjectRef
@@ -38,7 +38,7 @@ class Dispute:
     """A contested field of an object, and its remedies."""
 
     field: ContestedField
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[Remedy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,27 @@ def disputes(
 ) -> Disputes:
     """Return an object's contested fields with remedies, as its resource lists them.
 
-    `owner` refers to that resource, `reader` reads what it says; `program` manages it, and is
-    called by `command`.
+    `reader` reads what the resource says; for the others see `settled`.
+    """
+    found = [f for f in reader(resource).contested if f.object == _named(live)]
+    return settled(found, resource, owner, program, command)
+
+
+def settled(
+    fields: Sequence[ContestedField],
+    resource: Object,
+    owner: ObjectRef,
+    program: str = PROGRAM,
+    command: str = "",
+) -> Disputes:
+    """Return contested fields of a resource's objects with remedies.
+
+    `owner` refers to that resource; `program` manages it, and is called by `command`.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
-    contested = [f for f in reader(resource).contested if f.object == _named(live)]
-    settled = {"program": program, "command": command}
-    single = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in contested)
-    return Disputes(tuple(single), tuple(together(owner, annotations, contested, **settled)))
+    called = {"program": program, "command": command}
+    each = (Dispute(f, remedies(owner, annotations, f, **called)) for f in fields)
+    return Disputes(tuple(each), tuple(together(owner, annotations, fields, **called)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from hedgerow.errors import OneLineError
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
-from hedgerow.fields.sets import FieldPath, Values, leaves
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, leaves
 from hedgerow.plan.yield_and_claim import FieldPolicyError, PolicyEntry, parse, parts
 
 if TYPE_CHECKING:
@@ -47,32 +47,26 @@ class Move(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """A field whose value changes; ABSENT stands for no value."""
+    """A field whose value changes; UNSET stands for no value."""
 
-    field_path: FieldPath
-    before: Any
-    after: Any
-
-    @property
-    def path(self) -> str:
-        """The field as managed fields and the causes of a conflict print it."""
-        return path_of(self.field_path)
+    path: str
+    before: Any = UNSET
+    after: Any = UNSET
 
 
 def shown(values: Values, field_path: FieldPath) -> Any:
-    """Return the value at a place for display: values of Secrets are hidden."""
-    return (
-        HIDDEN
-        if is_private(str(values.live.get("kind", "")), field_path)
-        else values.at(field_path)
-    )
+    """Return the value at a place for display, UNSET for none: values of Secrets are hidden."""
+    if is_private(str(values.live.get("kind", "")), field_path):
+        return HIDDEN
+    value = values.at(field_path)
+    return UNSET if value is ABSENT else value
 
 
 def changes(before: Object, after: Object, places: Iterable[FieldPath]) -> tuple[Change, ...]:
     """Return the places whose values differ between two versions of an object."""
     was, is_now = Values(before), Values(after)
     return tuple(
-        Change(field_path, shown(was, field_path), shown(is_now, field_path))
+        Change(path_of(field_path), shown(was, field_path), shown(is_now, field_path))
         for field_path in places
         if not identical(was.at(field_path), is_now.at(field_path))
     )

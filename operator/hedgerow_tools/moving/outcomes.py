@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import anyio
 from msgspec import UNSET, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.managed_fields import Holder
-from hedgerow.fields.sets import ABSENT
 from hedgerow.objects import metadata, renamed
-from hedgerow_tools.fields.identity import ObjectIdentity, identity_of_ref
+from hedgerow_tools.fields.identity import ObjectIdentity, named
 from hedgerow_tools.fields.relabelling import replaces_copy
 from hedgerow_tools.fields.transfers import MoveRefused
 from hedgerow_tools.objects.selection import OF_ONE
@@ -56,14 +55,6 @@ class MovedField(Struct, frozen=True, rename={"source": "from"}):
     value: Any = UNSET
 
 
-class ChangedValue(Struct, frozen=True):
-    """One field whose value changes; UNSET stands for no value."""
-
-    path: str
-    before: Any = UNSET
-    after: Any = UNSET
-
-
 class ObjectOutcome(
     ObjectIdentity, frozen=True, kw_only=True, rename={"sources": "from", "yielded": "yield"}
 ):
@@ -79,7 +70,7 @@ class ObjectOutcome(
     fields: int = 0
     """The number of fields that changed hands; one that two entries held counts twice."""
     sources: tuple[FieldSource, ...] = ()
-    changes: tuple[ChangedValue, ...] = ()
+    changes: tuple[Change, ...] = ()
     why: str = ""
     moves: tuple[MovedField, ...] = ()
     to: str = ""
@@ -94,24 +85,15 @@ class ObjectOutcome(
 
 def outcome_of(ref: ObjectRef, fate: ObjectFate, **more: Any) -> ObjectOutcome:
     """Return the outcome of an object."""
-    return ObjectOutcome(**asdict(identity_of_ref(ref)), fate=fate, **more)
+    return ObjectOutcome(**named(ref), fate=fate, **more)
 
 
 def moved(moves: Iterable[Move]) -> tuple[MovedField, ...]:
     """Return moves as they are shown; when a holder wrote does not matter."""
     return tuple(
-        MovedField(move.path, move.fate, replace(move.source, time=""), move.to, _set(move.value))
+        MovedField(move.path, move.fate, replace(move.source, time=""), move.to, move.value)
         for move in moves
     )
-
-
-def changed(changes: Iterable[Change]) -> tuple[ChangedValue, ...]:
-    """Return changes as they are shown."""
-    return tuple(ChangedValue(item.path, _set(item.before), _set(item.after)) for item in changes)
-
-
-def _set(value: Any) -> Any:
-    return UNSET if value is ABSENT else value
 
 
 def keep_copy(live: Object, manager: str, instead: str) -> None:

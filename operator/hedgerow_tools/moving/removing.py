@@ -143,8 +143,8 @@ def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[s
 
 def _refuse_defaults(removal: _Removal, moves: Sequence[Move], changed: Sequence[Change]) -> None:
     """Raise CommandError if the server has set a removed field again, as before."""
-    gone = {change.field_path for change in changed}
-    back = [move for move in moves if move.field_path not in gone]
+    gone = {change.path for change in changed}
+    back = [move for move in moves if move.path not in gone]
     if back and not removal.to:
         raise CommandError(
             f"{removal.subject.ref}: the server has set {printable(back[0].path)} again, as a"

@@ -14,6 +14,7 @@ from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.installations import STATUS, named, reporters
+from hedgerow.plan.yield_and_claim import place_of
 from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import numbered, printable
 from hedgerow_tools.fields.giving_up import (
@@ -26,13 +27,7 @@ from hedgerow_tools.fields.giving_up import (
 )
 from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
 from hedgerow_tools.moving.bulk import Task
-from hedgerow_tools.moving.outcomes import (
-    ObjectOutcome,
-    changed,
-    for_each,
-    outcome_of,
-    tried,
-)
+from hedgerow_tools.moving.outcomes import ObjectOutcome, for_each, outcome_of, tried
 from hedgerow_tools.moving.report import MoveReport, outcome_line
 from hedgerow_tools.objects.writing import applied
 
@@ -42,7 +37,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object, Resource
-    from hedgerow_tools.moving.outcomes import ChangedValue
+    from hedgerow_tools.fields.transfers import Change
 
 SHOWN: Final = 3
 """The most fields that a line names."""
@@ -164,15 +159,15 @@ class _Withdrawal:
         about = {"subresource": endpoint, "fields": count(live, self.manager, endpoint)}
         after = await self._given_up(live, endpoint)
         lost = losses(live, after or {})
-        blocking = tuple(change for change in lost if not is_mark(change.field_path))
+        blocking = tuple(change for change in lost if not is_mark(place_of(change.path)))
         other = self._other_reporter(live, endpoint)
         if not blocking or self.order.drop or (other and after is not None):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
-            return outcome_of(self.ref, "given up", changes=changed(lost), **about)
+            return outcome_of(self.ref, "given up", changes=lost, **about)
         if to := self.order.to or other:
             return await self._hand_over(live, endpoint, to, about)
-        return outcome_of(self.ref, "kept", changes=changed(blocking), **about)
+        return outcome_of(self.ref, "kept", changes=blocking, **about)
 
     async def _given_up(self, live: Object, endpoint: str) -> Object | None:
         """Return the object as it would be then, by a dry run; None if the server refuses it."""
@@ -214,7 +209,7 @@ class _Withdrawal:
         if not self.order.yes:
             return done
         lost = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
-        if altered := changed(value for value in lost if not is_mark(value.field_path)):
+        if altered := tuple(value for value in lost if not is_mark(place_of(value.path))):
             why = "admission changes"
             return outcome_of(self.ref, "kept", changes=altered, why=why, **about)
         await self._apply(nothing(now), endpoint)
@@ -250,7 +245,7 @@ def _line(outcome: ObjectOutcome, *, yes: bool) -> str:
     return printable(outcome_line(outcome, words))
 
 
-def _paths(lost: Iterable[ChangedValue]) -> str:
+def _paths(lost: Iterable[Change]) -> str:
     paths = [change.path for change in lost]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return ", ".join(paths[:SHOWN]) + more

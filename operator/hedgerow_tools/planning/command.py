@@ -24,7 +24,7 @@ from hedgerow.manifest import ManifestError, objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
-from hedgerow_tools.fields.forecast import worst
+from hedgerow_tools.fields.forecast import PlanReport, worst
 from hedgerow_tools.fields.relabelling import KUBECTL
 from hedgerow_tools.objects.kustomize import kustomized
 from hedgerow_tools.planning import helm
@@ -293,9 +293,7 @@ def _quiet() -> Generator[None]:
 def _print(forecasts: Sequence[Forecast], output: str, applier: UserApply | None) -> None:
     # ruff: noqa: PLC0415 - each form is imported when it is the one
     if output == "json":
-        from hedgerow_tools.planning.listing import listed
-
-        echo_data(listed(forecasts))
+        echo_data(PlanReport(worst(forecasts), forecasts))
         return
     from hedgerow_tools.planning.terminal import show
 

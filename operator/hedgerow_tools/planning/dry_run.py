@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import UNSET
+
 from hedgerow.encoding import encode
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import without_nulls
@@ -24,12 +26,15 @@ from hedgerow.kube.errors import (
 )
 from hedgerow.objects import PLACEHOLDER, ObjectRef, identity, metadata
 from hedgerow.plan.conflict_messages import OTHER_VALUE
+from hedgerow.plan.yield_and_claim import place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_tools.fields.allocated import without_uid
 from hedgerow_tools.fields.diff import difference
-from hedgerow_tools.fields.forecast import WriteRefusal, held_by
+from hedgerow_tools.fields.forecast import ObjectForecast, WriteRefusal, held_by
+from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.merge import merge
 from hedgerow_tools.fields.relabelling import COPY, KUBECTL
+from hedgerow_tools.fields.selection import Dispute
 from hedgerow_tools.planning import obstacles
 from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE, NO_RIGHTS
 
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.object_api import ApplyResult
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.diff import Line
+    from hedgerow_tools.fields.forecast import PlannedAction
     from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.helm import Release
 
@@ -110,6 +117,25 @@ class Submitted:
     def forced(self) -> tuple[str, ...]:
         """The paths that would be taken by force."""
         return tuple(dict.fromkeys(held.path for held in self.taken))
+
+    @property
+    def disputes(self) -> tuple[Dispute, ...]:
+        """The contested fields; the user, who applies them, settles them by the manifest."""
+        return tuple(map(Dispute, self.contested))
+
+
+def planned_object(
+    ref: ObjectRef, action: PlannedAction, lines: tuple[Line, ...], submitted: Submitted
+) -> ObjectForecast:
+    """Return the forecast of an object that was submitted."""
+    return ObjectForecast(
+        **named(ref),
+        action=action,
+        merged=submitted.merged or None,
+        forced=submitted.forced,
+        warnings=submitted.warnings,
+        lines=lines,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +289,8 @@ class Submission:
                 if holder.manager in named and not holder.is_applier(self.field_manager, "")
             ]
             holders = tuple(held or (Holder(manager, "") for manager in named))
-            leaf = Leaf(path, line.field_path, "changed", line.new, line.old, holders, equal=False)
+            new, old = (None if value is UNSET else value for value in (line.new, line.old))
+            leaf = Leaf(path, place_of(path), "changed", new, old, holders, equal=False)
             yield from (held_by(self.ref, leaf, holder) for holder in holders)
 
     def _without_values(self, path: str, manager: str) -> ContestedField:

@@ -18,9 +18,10 @@ from hedgerow.objects import ObjectRef, is_terminating, metadata
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.allocated import foreseen
-from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
+from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal, judged
+from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.planning.dry_run import Submission, Submitted
+from hedgerow_tools.planning.dry_run import Submission, Submitted, planned_object
 from hedgerow_tools.planning.files import flaw
 from hedgerow_tools.planning.helm import release_of
 from hedgerow_tools.planning.kinds import DEFINITION, KnownKinds
@@ -134,8 +135,7 @@ class ObjectForecaster:
             unchecked.append(BEING_DELETED)
         if submitted.refusals and stored is not None:
             submitted = await self._with_remedy(ref, stored, submitted)
-        forecast = self._forecast(ref, stored, submitted, structure)
-        result = replace(forecast, unchecked=tuple(unchecked))
+        result = self._forecast(ref, stored, submitted, structure, unchecked)
         self._remember(manifest, result)
         self._silent = 0
         return result
@@ -145,12 +145,13 @@ class ObjectForecaster:
         self._silent += 1
         if self._silent >= MOST_SILENT:
             raise error
-        return Forecast(
-            ref,
-            "",
-            self.applier.manager,
-            (ObjectForecast(ref, "unknown"),),
-            unanswered=f"{error}; --request-timeout waits longer",
+        return judged(
+            Forecast(
+                **named(ref),
+                field_manager=self.applier.manager,
+                objects=(ObjectForecast(**named(ref), action="unknown"),),
+                unanswered=f"{error}; --request-timeout waits longer",
+            )
         )
 
     async def _defined(self, ref: ObjectRef, manifest: Object) -> Forecast:
@@ -193,8 +194,8 @@ class ObjectForecaster:
             f"fields are recorded in {versions}, which the server does not serve, and which may"
             f" block every apply: `{command_line(typed(), *words)}`"
         )
-        refusals = tuple(replace(r, causes=(*r.causes, remedy)) for r in submitted.refusals)
-        return replace(submitted, refusals=refusals)
+        refusals = (WriteRefusal(r.object, (*r.causes, remedy)) for r in submitted.refusals)
+        return replace(submitted, refusals=tuple(refusals))
 
     def _ref(self, api: ApiResource, manifest: Object) -> ObjectRef:
         meta = metadata(manifest)
@@ -220,22 +221,22 @@ class ObjectForecaster:
         stored: Object | None,
         submitted: Submitted,
         structure: Structure | None = None,
+        unchecked: Iterable[str] = (),
     ) -> Forecast:
         lines = foreseen(stored, submitted.live, self.applier.manager, structure)
         action = "created" if stored is None else "configured" if lines else "unchanged"
         if submitted.live is None:
             action, lines = "refused", ()
-        obj = ObjectForecast(
-            ref, action, lines, submitted.merged, submitted.forced, submitted.warnings
-        )
-        return Forecast(
-            ref,
-            "",
-            self.applier.manager,
-            (obj,),
-            contested=submitted.contested,
-            claims=submitted.taken,
-            refusals=submitted.refusals,
+        return judged(
+            Forecast(
+                **named(ref),
+                field_manager=self.applier.manager,
+                objects=(planned_object(ref, action, lines, submitted),),
+                contested=submitted.disputes,
+                claims=submitted.taken,
+                refusals=submitted.refusals,
+                unchecked=tuple(unchecked),
+            )
         )
 
     @staticmethod
@@ -258,7 +259,7 @@ class ObjectForecaster:
         if forecast.refusals:
             return
         if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace"):
-            self._made.add(forecast.ref.name)
+            self._made.add(forecast.name)
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
             changed = any(line.is_change for obj in forecast.objects for line in obj.lines)
             self.kinds.define(manifest, changed=changed)
@@ -267,8 +268,14 @@ class ObjectForecaster:
 def unreadable(error: Exception) -> Forecast:
     """Return the forecast of a file that cannot be read, which says why."""
     ref = ObjectRef(ApiResource("", "a file", "", False), "", "that cannot be read")
-    refusals = (WriteRefusal("file", (str(error),)),)
-    return Forecast(ref, "", "", (ObjectForecast(ref, "refused"),), refusals=refusals)
+    return judged(
+        Forecast(
+            **named(ref),
+            field_manager="",
+            objects=(ObjectForecast(**named(ref), action="refused"),),
+            refusals=(WriteRefusal("file", (str(error),)),),
+        )
+    )
 
 
 def _placed(manifest: Object, ref: ObjectRef) -> Object:

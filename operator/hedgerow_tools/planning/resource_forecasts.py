@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hedgerow.cli.program import program_name, typed
 from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import (
     PLACEHOLDER,
@@ -23,13 +24,17 @@ from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import (
     Forecast,
     ObjectForecast,
+    Planned,
     WriteRefusal,
     further,
     held_by,
+    judged,
     yielded,
 )
+from hedgerow_tools.fields.identity import named
+from hedgerow_tools.fields.selection import settled
 from hedgerow_tools.objects.structures import Structures
-from hedgerow_tools.planning.dry_run import Submission, Submitted, UserApply
+from hedgerow_tools.planning.dry_run import Submission, Submitted, UserApply, planned_object
 from hedgerow_tools.planning.simulated_cluster import SimulatedCluster, is_gone
 from hedgerow_tools.planning.simulation import Simulation
 
@@ -106,15 +111,16 @@ class ResourceForecaster:
     ) -> Forecast:
         """Return the forecast of a resource that would not even be stored."""
         conditions = said(stored or {}).conditions
-        return Forecast(
-            ref,
-            controller.name,
-            self.installation.field_manager(controller.name),
-            (ObjectForecast(ref, "refused", merged=submitted.merged),),
-            contested=submitted.contested,
-            refusals=submitted.refusals,
-            before=conditions,
-            after=conditions,
+        return judged(
+            Forecast(
+                **named(ref),
+                controller=controller.name,
+                field_manager=self.installation.field_manager(controller.name),
+                objects=(planned_object(ref, "refused", (), submitted),),
+                contested=submitted.disputes,
+                refusals=submitted.refusals,
+                conditions=Planned(conditions, conditions),
+            )
         )
 
     async def _simulate(
@@ -149,27 +155,29 @@ class ResourceForecaster:
             cluster.refusals += await simulation.try_templates(observation.resource)
         result = cluster.objects[ref].live if ref in cluster.objects else None
         after = said(result or {})
-        forecast = Forecast(
-            ref,
-            controller.name,
-            self.installation.field_manager(controller.name),
-            (await self._own(ref, stored, submitted), *await self._written(simulation)),
-            contested=after.contested,
-            claims=(*submitted.taken, *_claims(simulation)),
-            yields=tuple(yielded(observation.plan_input, observation.desired))
-            if observation
-            else (),
-            refusals=tuple(dict.fromkeys(cluster.refusals)),
-            before=said(stored or {}).conditions,
-            after=after.conditions,
-            said_before=further(stored),
-            said_after=further(result),
-            events=tuple(dict.fromkeys(cluster.events)),
-            unchecked=tuple(dict.fromkeys(simulation.unchecked)),
-            again_in=outcome.requeue_after,
-            annotations=meta.get("annotations") or {},
+        disputes = settled(after.contested, live, ref, program_name(), typed())
+        again_in = outcome.requeue_after
+        return judged(
+            Forecast(
+                **named(ref),
+                controller=controller.name,
+                field_manager=self.installation.field_manager(controller.name),
+                objects=(await self._own(ref, stored, submitted), *await self._written(simulation)),
+                contested=disputes.all,
+                together=disputes.together,
+                claims=(*submitted.taken, *_claims(simulation)),
+                yields=tuple(yielded(observation.plan_input, observation.desired))
+                if observation
+                else (),
+                refusals=tuple(dict.fromkeys(cluster.refusals)),
+                conditions=Planned(said(stored or {}).conditions, after.conditions),
+                status=Planned(further(stored), further(result)),
+                events=tuple(dict.fromkeys(cluster.events)),
+                unchecked=tuple(dict.fromkeys(simulation.unchecked)),
+                looks_again_in_seconds=again_in.total_seconds() if again_in else None,
+                later=await self._later(simulation),
+            )
         )
-        return replace(forecast, later=await self._later(simulation))
 
     async def _own(
         self, ref: ObjectRef, stored: Object | None, submitted: Submitted
@@ -180,8 +188,7 @@ class ResourceForecaster:
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
-        forced = submitted.forced
-        return ObjectForecast(ref, action, lines, submitted.merged, forced, submitted.warnings)
+        return planned_object(ref, action, lines, submitted)
 
     async def _written(self, simulation: Simulation) -> list[ObjectForecast]:
         return [
@@ -240,15 +247,20 @@ def _judged(
 def _forecast(
     obj: SimulatedObject, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
-    forced = tuple(leaf.path for leaf in obj.claims)
     if is_gone(obj):
         lines = foreseen(obj.stored, None, field_manager, structure)
-        return ObjectForecast(obj.ref, "deleted", lines)
+        return ObjectForecast(**named(obj.ref), action="deleted", lines=lines)
     if obj.refused:
-        return ObjectForecast(obj.ref, "refused", warnings=obj.warnings)
+        return ObjectForecast(**named(obj.ref), action="refused", warnings=obj.warnings)
     lines = foreseen(obj.stored, obj.live, field_manager, structure)
-    action = "created" if obj.stored is None else "configured" if lines else "unchanged"
-    return ObjectForecast(obj.ref, action, lines, obj.merged, forced, obj.warnings)
+    return ObjectForecast(
+        **named(obj.ref),
+        action="created" if obj.stored is None else "configured" if lines else "unchanged",
+        merged=obj.merged or None,
+        forced=tuple(leaf.path for leaf in obj.claims),
+        warnings=obj.warnings,
+        lines=lines,
+    )
 
 
 def _claims(simulation: Simulation) -> list[ContestedField]:
@@ -260,8 +272,10 @@ def _claims(simulation: Simulation) -> list[ContestedField]:
 def _further(
     obj: SimulatedObject, before: Object | None, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
-    if obj.live is None or is_terminating(obj.live):
-        lines = foreseen(before, None, field_manager, structure)
-        return ObjectForecast(obj.ref, "deleted", lines)
-    lines = foreseen(before, obj.live, field_manager, structure)
-    return ObjectForecast(obj.ref, "configured" if before else "created", lines, obj.merged)
+    goes = obj.live is None or is_terminating(obj.live)
+    return ObjectForecast(
+        **named(obj.ref),
+        action="deleted" if goes else "configured" if before else "created",
+        merged=None if goes else obj.merged or None,
+        lines=foreseen(before, None if goes else obj.live, field_manager, structure),
+    )

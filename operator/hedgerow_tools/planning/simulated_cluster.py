@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hedgerow.contract import Notice
 from hedgerow.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -26,7 +25,7 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.object_api import ApplyResult
 from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
-from hedgerow_tools.fields.forecast import WriteRefusal
+from hedgerow_tools.fields.forecast import PlannedEvent, WriteRefusal
 from hedgerow_tools.fields.merge import merge
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class SimulatedCluster:
     objects: dict[ObjectRef, SimulatedObject] = field(
         default_factory=dict[ObjectRef, SimulatedObject]
     )
-    events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
+    events: list[PlannedEvent] = field(default_factory=list[PlannedEvent])
     refusals: list[WriteRefusal] = field(default_factory=list[WriteRefusal])
     _versions: itertools.count[int] = field(default_factory=itertools.count)
     _written: Counter[str] = field(default_factory=Counter[str])
@@ -149,7 +148,7 @@ class SimulatedCluster:
         if api == EVENTS:
             regarding = body["regarding"]
             about = f"{regarding['kind']}/{regarding['name']}"
-            self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
+            self.events.append(PlannedEvent(about, body["reason"], body["note"], body["type"]))
             return ApplyResult(body, created=True)
         obj = await self._object(ref)
         if subresource:

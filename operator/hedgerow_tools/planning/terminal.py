@@ -9,18 +9,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from msgspec import UNSET
 from msgspec.structs import replace
 from rich.text import Text
 
 from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
-from hedgerow.fields.paths import is_list, is_map
+from hedgerow.fields.paths import is_list, is_map, path_of
 from hedgerow.fields.redaction import worded
 from hedgerow.objects import PLACEHOLDER
 from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.conflict_messages import values
-from hedgerow.plan.remedies import overview, remedies, together
+from hedgerow.plan.remedies import overview
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.terminal import one_line
 from hedgerow.texts import numbered, printable
@@ -34,15 +35,14 @@ from hedgerow_tools.render.times import age
 from hedgerow_tools.render.widths import hanging, page_terminal, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from rich.console import Console
 
-    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, ContestedField, Object
     from hedgerow_tools.fields.diff import DifferenceKind, Line
-    from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
+    from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, Planned
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
 _SIGNS = {
@@ -61,7 +61,7 @@ _TONES: dict[str, Tone] = {
     "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
     "refused": "alarm", "unknown": "alarm",
 }  # fmt: skip
-_OWNERS = ("f:metadata", "f:ownerReferences")
+_OWNERS = ".metadata.ownerReferences"
 _FIRST_SHOWN = 3
 _LONGEST_ITEM = 60
 """The most characters of a list item that moves."""
@@ -114,7 +114,7 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     yield from _section("Taken by force, as --force asks", "alarm", _held(own, now))
     yield from _section(f"Taken by force, as {CLAIM} asks", "alarm", _held(claims, now))
     yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
-    told = (*_conditions(forecast.before, forecast.after), *_facts(forecast))
+    told = (*_conditions(forecast.conditions), *_facts(forecast.status))
     yield from _section("Status", "plain", told)
     yield from _section("Events", "plain", _events(forecast))
     yield from _section("Later", "plain", _later(forecast))
@@ -123,8 +123,7 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
 
 def title(forecast: Forecast) -> str:
     """Return the resource's title: `BlueGreen shop/demo`, `Namespace shop`."""
-    ref = forecast.ref
-    return f"{ref.api.kind} {f'{ref.namespace}/' if ref.namespace else ''}{ref.name}"
+    return f"{forecast.kind} {'/'.join(filter(None, (forecast.namespace, forecast.name)))}"
 
 
 def summary(forecasts: Sequence[Forecast]) -> str:
@@ -153,7 +152,7 @@ def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
         return
     words = _WORDS[found.action]
     if forecast.contested:
-        paths = {held.path for held in forecast.contested}
+        paths = {dispute.field.path for dispute in forecast.contested}
         words += f", for conflicts over {numbered(len(paths), 'field')}"
     elif found.forced:
         words += f", {numbered(len(found.forced), 'field')} by force"
@@ -168,10 +167,9 @@ def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Ite
         yield from (PlanRow(printable(line, LONGEST_CAUSE), "alarm") for line in refusal.lines)
     if forecast.unanswered:
         yield PlanRow(printable(forecast.unanswered, LONGEST_CAUSE), "alarm")
-    for held in forecast.contested:
-        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
-        yield PlanRow(differs, "alarm", _since(held, now))
-    remedies = (_remedy(forecast, held) for held in forecast.contested)
+    contested = [dispute.field for dispute in forecast.contested]
+    yield from (PlanRow(_differs(held), "alarm", _since(held, now)) for held in contested)
+    remedies = (_remedy(forecast, held) for held in contested)
     yield from (PlanRow(told, "faint") for told in dict.fromkeys(remedies))
     yield from _rows(found)
     yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
@@ -195,7 +193,7 @@ def _remedy(forecast: Forecast, held: ContestedField) -> str:
 
 def _parted_claims(forecast: Forecast) -> tuple[list[ContestedField], list[ContestedField]]:
     """Return what the user takes by force, and what the operator does."""
-    own = [held for held in forecast.claims if held.object == str(forecast.ref)]
+    own = [held for held in forecast.claims if held.object == str(forecast)]
     return own, [held for held in forecast.claims if held not in own]
 
 
@@ -211,7 +209,7 @@ def _section(name: str, tone: Tone, rows: Iterable[PlanRow]) -> Iterator[PlanSec
 
 def _object(found: ObjectForecast) -> PlanSection:
     sign = _ACTIONS.get(found.action, "✗")
-    name = f"{sign} {found.ref} {_WORDS[found.action]}"
+    name = f"{sign} {found} {_WORDS[found.action]}"
     return PlanSection(name, _TONES[found.action], tuple(_rows(found)))
 
 
@@ -307,8 +305,8 @@ def _parts(line: Line) -> Iterator[Line]:
             kind: DifferenceKind = (
                 "removed" if now is None else "added" if was is None else change_of(was, now)
             )
-            field_path = (*line.field_path, element)
-            yield from _parts(replace(line, kind=kind, field_path=field_path, old=was, new=now))
+            path = f"{line.path}{path_of((element,))}"
+            yield from _parts(replace(line, kind=kind, path=path, old=was, new=now))
 
 
 def _inside(value: Any) -> dict[str, Any]:
@@ -322,7 +320,9 @@ def _inside(value: Any) -> dict[str, Any]:
 
 def _worded(line: Line, value: Any) -> str:
     """Return a value in one line; for an owner reference, only kind and name."""
-    if line.field_path[:2] == _OWNERS and isinstance(value, dict):
+    if value is UNSET:
+        return ""
+    if line.path.startswith(_OWNERS) and isinstance(value, dict):
         owner = View(cast("Object", value))
         controls = ", its controller" if owner.at("controller") else ""
         return printable(f"{owner.text('kind')}/{owner.text('name')}{controls}")
@@ -349,20 +349,22 @@ def _known(text: str) -> str:
 
 def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     settled, more = forecast.contested[:_MOST_SETTLED], forecast.contested[_MOST_SETTLED:]
-    for held in settled:
-        yield from _held((held,), now)
-        for remedy in settling(forecast, held):
+    for dispute in settled:
+        yield from _held((dispute.field,), now)
+        for remedy in dispute.remedies:
             yield PlanRow(f"  {remedy.effect}:", "faint")
             yield PlanRow(remedy.command, "faint", command=True)
-    yield from _held(more, now)
-    for remedy in settling_all(forecast):
+    yield from _held((dispute.field for dispute in more), now)
+    for remedy in forecast.together:
         yield PlanRow(f"{remedy.effect}, in one command:", "faint")
         yield PlanRow(remedy.command, "faint", command=True)
-    own = (_remedy(forecast, held) for held in forecast.contested if _is_own(forecast, held))
-    yield from (PlanRow(told, "faint") for told in dict.fromkeys(own))
-    rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
-    for target in rest:
-        yield PlanRow(overview(target, forecast.ref.namespace, typed()), "faint", command=True)
+    own, others = (
+        [one.field for one in some if _is_own(forecast, one.field) is wanted]
+        for some, wanted in ((forecast.contested, True), (more, False))
+    )
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(_remedy(forecast, f) for f in own))
+    for target in dict.fromkeys(field.object for field in others):
+        yield PlanRow(overview(target, forecast.namespace, typed()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
     yield from (PlanRow(printable(problem.message, LONGEST_MESSAGE), "alarm") for problem in taken)
 
@@ -374,34 +376,22 @@ def _since(held: ContestedField, now: datetime) -> str:
 
 def _held(fields: Iterable[ContestedField], now: datetime) -> Iterator[PlanRow]:
     for held in fields:
-        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
-        yield PlanRow(f"{held.object}: {differs}", "alarm", _since(held, now))
+        yield PlanRow(f"{held.object}: {_differs(held)}", "alarm", _since(held, now))
+
+
+def _differs(held: ContestedField) -> str:
+    """Return a field, and what is declared and there if that is known."""
+    return ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
 
 
 def _is_own(forecast: Forecast, held: ContestedField) -> bool:
     """Return whether it is a field of the resource itself, which the user applies."""
     is_status = bool(forecast.controller) and held.path.startswith(".status.")
-    return held.object == str(forecast.ref) and not is_status
+    return held.object == str(forecast) and not is_status
 
 
-def settling(forecast: Forecast, held: ContestedField) -> tuple[Remedy, ...]:
-    """Return what settles a contested field; nothing for one that the user applies."""
-    if _is_own(forecast, held):
-        return ()
-    return remedies(
-        forecast.ref, forecast.annotations, held, program=program_name(), command=typed()
-    )
-
-
-def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
-    """Return what settles several of a resource's contested fields, of all its objects, at once."""
-    fields = [held for held in forecast.contested if not _is_own(forecast, held)]
-    annotations, program = forecast.annotations, program_name()
-    return tuple(together(forecast.ref, annotations, fields, program=program, command=typed()))
-
-
-def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[PlanRow]:
-    old, new = ({c.type: c for c in some} for some in (before, after))
+def _conditions(planned: Planned[tuple[Condition, ...]]) -> Iterator[PlanRow]:
+    old, new = ({c.type: c for c in some} for some in (planned.before, planned.after))
     messages = {""}
     for kind in dict.fromkeys((*new, *old)):
         was, now = (_condition(some.get(kind)) for some in (old, new))
@@ -412,9 +402,9 @@ def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iter
             yield PlanRow(f"{kind}: {was} -> {now}{more}")
 
 
-def _facts(forecast: Forecast) -> Iterator[PlanRow]:
+def _facts(status: Planned[Mapping[str, Any]]) -> Iterator[PlanRow]:
     """Yield what the status would say besides its conditions; -o json has all of it."""
-    old, new = dict(facts(forecast.said_before)), dict(facts(forecast.said_after))
+    old, new = dict(facts(status.before)), dict(facts(status.after))
     for path in dict.fromkeys((*new, *old)):
         was, now = (printable(some.get(path, "not set")) for some in (old, new))
         if was != now:
@@ -426,22 +416,20 @@ def _condition(found: Condition | None) -> str:
 
 
 def _events(forecast: Forecast) -> Iterator[PlanRow]:
-    for about, notice in forecast.events:
-        tone: Tone = "alarm" if notice.type == "Warning" else "plain"
-        yield PlanRow(
-            f"{notice.type} {notice.reason} on {about}: {printable(notice.note, LONGEST_MESSAGE)}",
-            tone,
-        )
+    for event in forecast.events:
+        tone: Tone = "alarm" if event.type == "Warning" else "plain"
+        told = f"{event.type} {event.reason} on {event.regarding}: "
+        yield PlanRow(f"{told}{printable(event.note, LONGEST_MESSAGE)}", tone)
 
 
 def _later(forecast: Forecast) -> Iterator[PlanRow]:
     for found in forecast.later:
-        yield PlanRow(f"once every Deployment has rolled out, {found.ref} {_WORDS[found.action]}")
+        yield PlanRow(f"once every Deployment has rolled out, {found} {_WORDS[found.action]}")
         if found.action == "configured":
             parts = (part for line in found.lines if line.is_change for part in _parts(line))
             yield from (_indented(_line(part)) for part in parts)
-    if forecast.again_in is not None:
-        seconds = int(forecast.again_in.total_seconds())
+    if forecast.looks_again_in_seconds is not None:
+        seconds = int(forecast.looks_again_in_seconds)
         yield PlanRow(f"the operator looks again in {seconds} s, and may then do more")
 
 
@@ -452,9 +440,9 @@ def _indented(row: PlanRow) -> PlanRow:
 def _unchecked(forecast: Forecast) -> Iterator[PlanRow]:
     yield from (PlanRow(text, "faint") for text in forecast.unchecked)
     for why in dict.fromkeys(found.merged for found in forecast.objects if found.merged):
-        names = [str(found.ref) for found in forecast.objects if found.merged == why]
+        names = [str(found) for found in forecast.objects if found.merged == why]
         yield PlanRow(f"defaults, validation and admission of {', '.join(names)}: {why}", "faint")
-    deleted = [str(o.ref) for o in forecast.objects if o.action == "deleted"]
+    deleted = [str(o) for o in forecast.objects if o.action == "deleted"]
     if deleted:
         yield PlanRow(f"whether admission lets {', '.join(deleted)} be deleted", "faint")
 

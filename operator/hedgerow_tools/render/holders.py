@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from hedgerow.fields.redaction import worded
-from hedgerow.fields.sets import ABSENT
 from hedgerow.texts import printable
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def short(holder: Holder | ContestedField) -> str:
 
 def value_words(value: Any) -> str:
     """Return a value in words."""
-    return "(absent)" if value is ABSENT or value is UNSET else worded(value)
+    return "(absent)" if value is UNSET else worded(value)
 
 
 def change_words(change: Change) -> str:

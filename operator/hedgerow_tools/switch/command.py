@@ -16,7 +16,6 @@ from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.options import duration
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import installation
-from hedgerow.fields.sets import ABSENT
 from hedgerow.objects import ObjectRef
 from hedgerow.texts import printable
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -209,15 +208,7 @@ async def _ended(subject: Subject, done: _Done, order: _Order) -> SwitchEnd:
 def _changes(order: _Order, done: _Done) -> list[Change]:
     """Return all that differs, which may be more than the field if admission has a say."""
     lines = difference(done.before, done.after, order.manager)
-    return [
-        Change(
-            line.field_path,
-            ABSENT if line.kind == "added" else line.old,
-            ABSENT if line.kind == "removed" else line.new,
-        )
-        for line in lines
-        if line.is_change
-    ]
+    return [Change(line.path, line.old, line.new) for line in lines if line.is_change]
 
 
 def _lines(order: _Order, done: _Done) -> list[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object
-    from hedgerow_tools.fields.changes import ChangeKind, Record
+    from hedgerow_tools.fields.changes import FieldChange
 
 MOST_PATHS: Final = 4
 """Fields that a sentence names of one kind of change and manager; the others are counted."""
@@ -84,15 +84,6 @@ class SyncedLine(Struct, frozen=True, rename="camel"):
     again: bool
 
 
-class ChangedField(Struct, frozen=True):
-    """One field that an update changed, and what managed fields record of the managers."""
-
-    path: str
-    change: ChangeKind
-    record: Record
-    managers: tuple[Holder, ...]
-
-
 class ObjectLine(Struct, frozen=True, rename="camel"):
     """One object was added, updated or deleted; `changes` are those of an update."""
 
@@ -107,7 +98,7 @@ class ObjectLine(Struct, frozen=True, rename="camel"):
     resource_version: str
     phase: str | None
     during_gap: bool
-    changes: tuple[ChangedField, ...]
+    changes: tuple[FieldChange, ...]
 
 
 def line_of(notice: WatchNotice, api: ApiResource, now: datetime) -> ObjectLine:
@@ -139,11 +130,10 @@ def phase_of(obj: Object) -> str:
     return "" if words == _UNTOLD else words
 
 
-def _changes(notice: WatchNotice) -> tuple[ChangedField, ...]:
+def _changes(notice: WatchNotice) -> tuple[FieldChange, ...]:
     if notice.old is None or notice.new is None:
         return ()
-    changed = changes(notice.old, notice.new, one_write=not notice.listed)
-    return tuple(ChangedField(c.path, c.kind, c.record, c.managers) for c in changed)
+    return changes(notice.old, notice.new, one_write=not notice.listed)
 
 
 def sentence(line: ObjectLine) -> str:
@@ -157,10 +147,10 @@ def sentence(line: ObjectLine) -> str:
     return printable("  ".join(words), _LONGEST_LINE)
 
 
-def _changes_told(changes: Sequence[ChangedField]) -> str:
+def _changes_told(changes: Sequence[FieldChange]) -> str:
     if not changes:
         return "no field changed"
-    groups: defaultdict[str, list[ChangedField]] = defaultdict(list)
+    groups: defaultdict[str, list[FieldChange]] = defaultdict(list)
     for change in changes:
         groups[_by_whom(change)].append(change)
     words = [_group(who, group) for who, group in list(groups.items())[:MOST_GROUPS]]
@@ -168,17 +158,17 @@ def _changes_told(changes: Sequence[ChangedField]) -> str:
     return "; ".join([*words, f"{rest} more fields by others"] if rest else words)
 
 
-def _by_whom(change: ChangedField) -> str:
+def _by_whom(change: FieldChange) -> str:
     names = _names(change.managers)
     match change.record:
         case "wrote":
-            return f"{change.change} by {names}"
+            return f"{change.kind} by {names}"
         case "holds":
-            return f"{change.change}, held by {names}"
+            return f"{change.kind}, held by {names}"
         case "held":
-            return f"{change.change} by unknown, held before by {names}"
+            return f"{change.kind} by unknown, held before by {names}"
         case "nobody":
-            return f"{change.change} by nobody on record"
+            return f"{change.kind} by nobody on record"
 
 
 def _names(holders: Sequence[Holder]) -> str:
@@ -188,7 +178,7 @@ def _names(holders: Sequence[Holder]) -> str:
     return ", ".join([*shown, f"{rest} more"] if rest else shown)
 
 
-def _group(who: str, changes: Sequence[ChangedField]) -> str:
+def _group(who: str, changes: Sequence[FieldChange]) -> str:
     paths = [printable(change.path, LONGEST_PATH) for change in changes[:MOST_PATHS]]
     rest = len(changes) - len(paths)
     return f"{who}: " + ", ".join([*paths, f"{rest} more"] if rest else paths)

@@ -118,12 +118,12 @@ def foretold(forecast: Forecast, uid: str) -> Told:
     """Return what a plan says; `uid` is the resource's, as far as it had one."""
     return Told(
         {
-            str(found.ref): (found.action, _lines(found.lines, PLACEHOLDER, uid))
+            str(found): (found.action, _lines(found.lines, PLACEHOLDER, uid))
             for found in forecast.objects
             if found.action in ("created", "configured", "deleted")
         },
-        frozenset((held.object, held.path, held.manager) for held in forecast.contested),
-        frozenset((c.type, c.status, c.reason) for c in forecast.after),
+        frozenset((f.object, f.path, f.manager) for f in (one.field for one in forecast.contested)),
+        frozenset((c.type, c.status, c.reason) for c in forecast.conditions.after),
     )
 
 

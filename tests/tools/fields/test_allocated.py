@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from hedgerow.objects import PLACEHOLDER
 from hedgerow_tools.fields.allocated import UNKNOWN, foreseen, without_uid
 from support.objects.judged import NAME, Object
@@ -58,7 +60,7 @@ class TestServices:
     def test_what_it_has_already_and_what_goes_is_known(self) -> None:
         before, after = service(PLAIN, nodePort=30080), service(PLAIN)
 
-        assert told(before, after) == {OF_PORT: None}
+        assert told(before, after) == {OF_PORT: UNSET}
         assert told(after, after) == {}
 
     def test_other_kinds_have_fields_of_such_names_too(self) -> None:

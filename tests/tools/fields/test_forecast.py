@@ -16,22 +16,32 @@ from hedgerow_schemas.builtin import Deployment
 from hedgerow_tools.fields.forecast import (
     Forecast,
     ObjectForecast,
+    Planned,
     WriteRefusal,
     facts,
     further,
+    judged,
     rolled_out,
     worst,
     yielded,
 )
+from hedgerow_tools.fields.identity import named
+from hedgerow_tools.fields.selection import Dispute
 from plan.made import entry, live
 from plan.one_child import CHILD, DATA, OWNER, WANT, plan_input
 
-NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
-CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
-CONTESTED = replace(CHANGED, contested=(ContestedField(object="a", path=".b", manager="c"),))
-TAKEN = replace(CHANGED, after=(condition("Stalled", True, "NameTaken"),))
-STALLED = replace(NOTHING, after=(condition("Stalled", True, "InvalidSpec"),))
-REFUSED = replace(CONTESTED, refusals=(WriteRefusal("a", ("no",)),))
+NOTHING = Forecast(**named(OWNER), field_manager="hedgerow-bluegreen")
+SAME, CONFIGURED = (
+    ObjectForecast(**named(OWNER), action=action) for action in ("unchanged", "configured")
+)
+CHANGED = structs.replace(NOTHING, objects=(CONFIGURED,))
+HELD = Dispute(ContestedField(object="a", path=".b", manager="c"))
+CONTESTED = structs.replace(CHANGED, contested=(HELD,))
+TAKEN, STALLED = (
+    structs.replace(NOTHING, conditions=Planned((), (condition("Stalled", True, reason),)))
+    for reason in ("NameTaken", "InvalidSpec")
+)
+REFUSED = structs.replace(CONTESTED, refusals=(WriteRefusal("a", ("no",)),))
 
 
 class TestVerdict:
@@ -39,7 +49,7 @@ class TestVerdict:
         ("forecast", "verdict"),
         [
             (NOTHING, "nothing"),
-            (replace(NOTHING, objects=(ObjectForecast(OWNER, "unchanged"),)), "nothing"),
+            (structs.replace(NOTHING, objects=(SAME,)), "nothing"),
             (CHANGED, "changes"),
             (CONTESTED, "conflicts"),
             (TAKEN, "conflicts"),
@@ -48,13 +58,13 @@ class TestVerdict:
         ],
     )
     def test_it_is_the_worst_of_what_there_is(self, forecast, verdict):
-        assert forecast.verdict == verdict
+        assert judged(forecast).verdict == verdict
 
     def test_of_several_forecasts_the_worst_counts(self):
         assert worst([]) == "nothing"
-        assert worst([NOTHING, CHANGED]) == "changes"
-        assert worst([CONTESTED, CHANGED]) == "conflicts"
-        assert worst([CONTESTED, STALLED, CHANGED]) == "failed"
+        assert worst(map(judged, [NOTHING, CHANGED])) == "changes"
+        assert worst(map(judged, [CONTESTED, CHANGED])) == "conflicts"
+        assert worst(map(judged, [CONTESTED, STALLED, CHANGED])) == "failed"
 
 
 class TestYielded:

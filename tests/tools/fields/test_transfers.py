@@ -4,7 +4,7 @@ import pytest
 
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.redaction import HIDDEN
-from hedgerow.fields.sets import ABSENT, Values
+from hedgerow.fields.sets import Values
 from hedgerow_tools.fields.transfers import (
     Change,
     MoveRefused,
@@ -36,14 +36,14 @@ class TestValues:
         gone = want(spec={"b": 1})
         places = [REPLICAS, ("f:spec", "f:b"), ("f:spec", "f:never")]
 
-        assert changes(before, after, places) == (Change(("f:spec", "f:replicas"), 5, True),)
-        assert changes(before, gone, places) == (Change(("f:spec", "f:replicas"), 5, ABSENT),)
+        assert changes(before, after, places) == (Change(".spec.replicas", 5, True),)
+        assert changes(before, gone, places) == (Change(".spec.replicas", 5),)
         assert changes(before, before, places) == ()
 
     def test_a_secret_that_differs_is_told_without_its_values(self):
         after = {**secret(), "data": {"key": "b3RoZXI="}}
 
-        assert changes(secret(), after, [DATA]) == (Change(("f:data", "f:key"), HIDDEN, HIDDEN),)
+        assert changes(secret(), after, [DATA]) == (Change(".data.key", HIDDEN, HIDDEN),)
 
 
 class TestHoldings:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
+from hedgerow_schemas.base import ContestedField
 from hedgerow_testing.memory.answers import Refused
 from hedgerow_testing.memory.kinds import ENDPOINT_SLICE, NAMESPACE, POD
 from hedgerow_testing.memory.server import Server
+from hedgerow_tools.fields.forecast import Forecast
 from support.server.apiserver import ApiServer, Reply
 from support.server.store import DEFINITION
 
@@ -38,3 +40,8 @@ def conflict(path: str, manager: str) -> Reply:
     message = f'conflict with "{manager}"'
     cause = {"reason": "FieldManagerConflict", "field": path, "message": message}
     return Reply(409, Refused(409, "Conflict", "no", [cause]).status)
+
+
+def contested(forecast: Forecast) -> list[ContestedField]:
+    """Return the fields that a forecast tells as contested."""
+    return [dispute.field for dispute in forecast.contested]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import io
 import json
 import logging
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import structlog
+from msgspec import UNSET
+from msgspec.structs import replace
 from rich.console import Console
 
 from hedgerow.cli import main
-from hedgerow.contract import Notice
 from hedgerow.encoding import decode, encode
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
@@ -27,10 +27,20 @@ from hedgerow_schemas.base import ApiResource, ContestedField, instant
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from hedgerow_tools.fields.diff import Line
-from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
+from hedgerow_tools.fields.forecast import (
+    Forecast,
+    ObjectForecast,
+    Planned,
+    PlannedEvent,
+    PlanReport,
+    WriteRefusal,
+    judged,
+    worst,
+)
+from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.relabelling import CLIENT_SIDE
+from hedgerow_tools.fields.selection import Dispute, settled
 from hedgerow_tools.planning import command
-from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.terminal import sections, show, summary
 from model import ours
 from runtime.world import World, pods
@@ -43,7 +53,7 @@ OWNER = ObjectRef(BlueGreen.api, "shop", "demo")
 CHILD = ObjectRef(Deployment.api, "shop", "web")
 OURS = Holder("hedgerow-bluegreen", "Apply")
 SCALE = Holder("kubectl", "Update", "scale", "2026-01-01T11:55:00Z")
-NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
+NOTHING = Forecast(**named(OWNER), controller="bluegreen", field_manager="hedgerow-bluegreen")
 
 
 def field(
@@ -65,11 +75,25 @@ def but(held: ContestedField, **changes: Any) -> ContestedField:
 
 
 def line(kind: Any, old: Any, new: Any, *holders: Holder, after: Any = (OURS,)) -> Line:
-    return Line(kind, ("f:spec", "f:x"), old, new, holders, after)
+    return Line(".spec.x", kind, old, new, holders, after)
+
+
+def the(ref: ObjectRef, action: Any, *lines: Line, **more: Any) -> ObjectForecast:
+    return ObjectForecast(**named(ref), action=action, lines=lines, **more)
+
+
+def contested(*held: ContestedField) -> Forecast:
+    found = settled(held, {}, OWNER)
+    return replace(NOTHING, contested=found.all, together=found.together)
+
+
+def encoded(*found: Forecast) -> Any:
+    forecasts = tuple(map(judged, found))
+    return decode(encode(PlanReport(worst(forecasts), forecasts)))
 
 
 def of(action: Any, *lines: Line, **more: Any) -> Forecast:
-    return replace(NOTHING, objects=(ObjectForecast(CHILD, action, lines, **more),))
+    return replace(NOTHING, objects=(the(CHILD, action, *lines, **more),))
 
 
 def printed(*forecasts: Forecast, width: int = 120) -> str:
@@ -128,9 +152,9 @@ class TestObjects:
 
     def test_an_owner_is_told_by_its_name_and_an_unknown_uid_as_such(self):
         owner = {"kind": "BlueGreen", "name": "demo", "uid": PLACEHOLDER, "controller": True}
-        steps = ("f:metadata", "f:ownerReferences", f'k:{{"uid":"{PLACEHOLDER}"}}')
+        path = f'.metadata.ownerReferences[uid="{PLACEHOLDER}"]'
         other = {**owner, "controller": False}
-        lines = [Line("added", steps, None, some, (), (OURS,)) for some in (owner, other)]
+        lines = [Line(path, "added", UNSET, some, (), (OURS,)) for some in (owner, other)]
         out = printed(of("created", *lines))
 
         assert '[uid="(known once applied)"]: BlueGreen/demo, its controller\n' in out
@@ -175,7 +199,7 @@ class TestSections:
 
     def test_what_is_contested_comes_with_holder_age_and_remedy(self):
         held = field("Deployment/web", ".spec.x", "kubectl", "Update", "scale", SCALE.time)
-        out = self.told(contested=(held, but(held, path=".spec.y", since=None)))
+        out = printed(contested(held, but(held, path=".spec.y", since=None)))
 
         assert "Deployment/web: .spec.x  kubectl (Update scale), 5m" in out
         assert "Deployment/web: .spec.y  kubectl (Update scale)\n" in out
@@ -206,30 +230,29 @@ class TestSections:
         ],
     )
     def test_the_remedy_is_the_one_that_helps(self, held, said):
-        assert said in self.told(contested=(held,))
+        assert said in printed(contested(held))
 
     def test_the_values_are_told(self):
         held = field("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
 
-        assert "Deployment/web: .spec.x: you declare 2, it is 3  kubectl" in self.told(
-            contested=(held,)
-        )
+        told = printed(contested(held))
+
+        assert "Deployment/web: .spec.x: you declare 2, it is 3  kubectl" in told
 
     def test_of_many_the_first_ten_come_with_what_settles_them(self):
         held = field("Deployment/web", ".spec.x", "kubectl")
-        many = tuple(but(held, path=f".spec.x{number}") for number in range(12))
+        many = (but(held, path=f".spec.x{number}") for number in range(12))
 
-        out = self.told(contested=many)
+        out = printed(contested(*many))
 
         assert out.count("'hedgerow.dev/claim=Deployment/web: spec.x") == 10 + 1  # that for all
         assert out.count("hedgerow owners Deployment/web --contested -n shop\n") == 1
 
     def test_one_command_settles_all_that_can_be(self):
         held = field("Deployment/web", ".spec.x", "kubectl")
-        own = but(held, object="BlueGreen/demo")
         other = but(held, object="Service/demo", path=".spec.type")
 
-        out = self.told(contested=(held, own, other))
+        out = printed(contested(held, other))
 
         terms = "Deployment/web: spec.x; Service/demo: spec.type"
         for effect, word in (
@@ -242,12 +265,12 @@ class TestSections:
             after = out[out.index(effect) :].splitlines()[1].strip()
             annotate = "kubectl annotate bluegreens.app.demo.kakao.com demo"
             assert after == f"{annotate} 'hedgerow.dev/{word}={terms}' -n shop"
-        assert "in one command" not in self.told(contested=(held, own))
+        assert "in one command" not in printed(contested(held))
 
     def test_a_taken_name_is_told(self):
         after = (condition("Stalled", True, "NameTaken", "Service/x is not ours"),)
 
-        assert "Service/x is not ours" in self.told(after=after)
+        assert "Service/x is not ours" in self.told(conditions=Planned((), after))
 
     def test_claims_yields_and_refusals_are_told(self):
         held = field("Deployment/web", ".spec.x", "other", "Apply")
@@ -267,17 +290,17 @@ class TestSections:
             ready(False, "Waits", "for pods"),
             condition("Reconciling", True, "Waits", "for pods"),
         )
-        out = self.told(before=before, after=after)
+        out = self.told(conditions=Planned(before, after))
 
         assert "Ready: True (Serving) -> False (Waits): for pods" in out
         assert "Reconciling: not set -> True (Waits)\n" in out
         assert "Available: True (Serving) -> not set" in out
-        assert "Status" not in self.told(before=before, after=before)
+        assert "Status" not in self.told(conditions=Planned(before, before))
 
     def test_what_else_the_status_says_is_told_if_it_changes(self):
         before = {"routeTo": "Blue", "phase": "Routed", "since": "then"}
         after = {"routeTo": "Blue", "phase": "Checking", "switch": {"steps": ["check\nit", "go"]}}
-        out = self.told(said_before=before, said_after=after)
+        out = self.told(status=Planned(before, after))
 
         assert "phase: Routed -> Checking\n" in out
         assert "switch.steps: not set -> check\\nit; go\n" in out
@@ -286,13 +309,14 @@ class TestSections:
 
     def test_events_later_and_unchecked_are_told(self):
         later = (
-            ObjectForecast(CHILD, "configured", (line("changed", 1, 2, OURS),)),
-            ObjectForecast(OWNER, "deleted"),
+            the(CHILD, "configured", line("changed", 1, 2, OURS)),
+            the(OWNER, "deleted"),
         )
-        events = (("a/b", Notice("Why", "because", "Warning")), ("a/b", Notice("So", "it is")))
-        out = self.told(
-            events=events, later=later, again_in=timedelta(seconds=90), unchecked=("pods",)
+        events = (
+            PlannedEvent("a/b", "Why", "because", "Warning"),
+            PlannedEvent("a/b", "So", "it is", "Normal"),
         )
+        out = self.told(events=events, later=later, looks_again_in_seconds=90, unchecked=("pods",))
 
         assert "Warning Why on a/b: because" in out
         assert "Normal So on a/b: it is" in out
@@ -315,7 +339,8 @@ HELM = Holder("helm", "Apply")
 def plain(action: Any, *lines: Line, ref: ObjectRef = MAP, **more: Any) -> Forecast:
     """Return the forecast of an object that is not hedgerow's own."""
     told = {k: more.pop(k) for k in ("merged", "forced", "warnings") if k in more}
-    return Forecast(ref, "", "helm", (ObjectForecast(ref, action, lines, **told),), **more)
+    objects = (the(ref, action, *lines, **told),)
+    return Forecast(**named(ref), field_manager="helm", objects=objects, **more)
 
 
 class TestPlain:
@@ -325,7 +350,7 @@ class TestPlain:
         space = ObjectRef(
             ApiResource("v1", "Namespace", "namespaces", namespaced=False), "", "shop"
         )
-        many = [replace(plain("unchanged"), ref=replace_name(MAP, f"m{n}")) for n in range(10)]
+        many = [replace(plain("unchanged"), name=f"m{number}") for number in range(10)]
         out = printed(
             plain("created", line("added", None, 1)),
             plain("unchanged", ref=space),
@@ -342,7 +367,8 @@ class TestPlain:
         held = field("ConfigMap/settings", ".data.a", "argo", "Apply", since=SCALE.time)
         own = but(held, path=".data.b", manager="helm", operation="Update")
         held = but(held, declared="2", live="3")
-        out = printed(plain("refused", contested=(held, but(held, manager="flux"), own)))
+        disputes = tuple(map(Dispute, (held, but(held, manager="flux"), own)))
+        out = printed(plain("refused", contested=disputes))
 
         assert "✗ ConfigMap shop/settings would be refused, for conflicts over 2 fields" in out
         assert "    .data.a: you declare 2, it is 3  argo, 5m\n" in out
@@ -392,10 +418,6 @@ class TestPlain:
         assert "~ .spec.x: [{" in grown
 
 
-def replace_name(ref: ObjectRef, name: str) -> ObjectRef:
-    return ObjectRef(ref.api, ref.namespace, name)
-
-
 class TestLayout:
     LONG = line("changed", "a" * 70, "b " * 30, OURS)
 
@@ -416,15 +438,16 @@ class TestLayout:
 
 class TestJson:
     def test_it_has_all_of_a_forecast(self):
+        held = field("Deployment/web", ".b", "c", declared="1", live="2")
         full = replace(
-            of("configured", line("changed", 1, 2, SCALE), line("added", None, 1), forced=(".x",)),
-            contested=(field("Deployment/web", ".b", "c", declared="1", live="2"),),
-            later=(ObjectForecast(OWNER, "deleted", (line("removed", 1, None, OURS),)),),
-            after=(ready(True, "Serving"),),
-            events=(("a/b", Notice("Why", "because")),),
-            again_in=timedelta(seconds=90),
+            of("configured", line("changed", 1, 2, SCALE), line("added", UNSET, 1), forced=(".x",)),
+            contested=contested(held).contested,
+            later=(the(OWNER, "deleted", line("removed", 1, UNSET, OURS)),),
+            conditions=Planned((), (ready(True, "Serving"),)),
+            events=(PlannedEvent("a/b", "Why", "because", "Normal"),),
+            looks_again_in_seconds=90,
         )
-        told = decode(encode(listed([full, NOTHING])))
+        told = encoded(full, NOTHING)
         first, second = told["resources"]
 
         assert told["verdict"] == first["verdict"] == "conflicts"
@@ -444,11 +467,10 @@ class TestJson:
         assert "old" not in added
         assert "new" not in first["later"][0]["fields"][0]
         assert first["objects"][0]["forced"] == [".x"]
-        assert first["objects"][0]["dryRun"] is True
-        (held,) = first["contested"]
-        assert (held["object"], held["path"], held["manager"]) == ("Deployment/web", ".b", "c")
-        assert (held["declared"], held["live"], held["reason"]) == ("1", "2", "OtherValue")
-        assert [remedy["effect"] for remedy in held["remedies"]] == [
+        assert first["objects"][0]["merged"] is None
+        [dispute] = first["contested"]
+        assert dispute["field"] == held.wire()
+        assert [remedy["effect"] for remedy in dispute["remedies"]] == [
             "To leave it as it is",
             "To take it back, where the namespace allows claims",
         ]
@@ -459,8 +481,7 @@ class TestJson:
 
     def test_it_has_the_commands_that_settle_several_fields(self):
         held = field("Deployment/web", ".b", "c")
-        several = replace(NOTHING, contested=(held, but(held, path=".d")))
-        [first] = decode(encode(listed([several])))["resources"]
+        [first] = encoded(contested(held, but(held, path=".d")))["resources"]
 
         assert [one["effect"] for one in first["together"]] == [
             "To leave all fields that can be yielded",
@@ -523,7 +544,7 @@ class TestTyped:
         assert [(one["kind"], one["verdict"]) for one in found] == [
             ("BlueGreen", "changes"), ("a file", "failed"), ("a file", "failed"),
         ]  # fmt: skip
-        assert [one["refusals"][0]["message"] for one in found[1:]] == [
+        assert [one["refusals"][0]["causes"][0] for one in found[1:]] == [
             f"{tmp_path}/a.yaml: line 2: did not find expected node content",
             f"{tmp_path}/b.yaml: it is no text in UTF-8; give YAML or JSON",
         ]

@@ -16,7 +16,6 @@ from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.planning.command import EXITS
 from hedgerow_tools.planning.dry_run import MANAGED_FIELDS, NOT_SHOWN, UserApply
 from hedgerow_tools.planning.helm import Release
-from hedgerow_tools.planning.listing import listed
 from hedgerow_tools.planning.object_forecasts import (
     CHANGED_KIND,
     NO_KIND,
@@ -30,7 +29,7 @@ from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
 from support.server.apiserver import Act, Exchange, Reply, refusal
 from support.server.connected import connected
-from tools.planning.asked import asked, conflict, invalid
+from tools.planning.asked import asked, conflict, contested, invalid
 from tools.planning.test_command import printed
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +128,7 @@ class TestApplied:
             ("changed", ".data.a"), ("removed", ".data.b"),
         ]  # fmt: skip
         assert new.objects[0].action == "created"
-        assert (changed.controller, changed.field_manager) == ("", "helm")
+        assert (changed.controller, changed.field_manager) == (None, "helm")
 
     async def test_items_in_another_order_are_a_change_by_a_move(self):
         plan = Plan()
@@ -150,9 +149,9 @@ class TestApplied:
             "~ Deployment default/order would be changed ↕ .spec.template.spec.containers" in said
         )
         assert 'initContainers: [name="seed"] moves before [name="migrate"] helm' in said
-        [told] = listed([found])["resources"][0]["objects"]
-        assert [one["change"] for one in told["fields"]] == ["moved", "moved"]
-        assert told["fields"][1]["new"] == ['[name="seed"]', '[name="migrate"]']
+        [told] = found.objects
+        assert [one.kind for one in told.lines] == ["moved", "moved"]
+        assert told.lines[1].new == ['[name="seed"]', '[name="migrate"]']
 
     async def test_holding_a_field_as_well_is_a_change(self):
         plan = Plan()
@@ -169,10 +168,10 @@ class TestApplied:
         found = await plan.last(settings({"a": "2", "b": "1"}))
 
         assert found.verdict == "conflicts"
-        assert {(held.path, held.manager) for held in found.contested} == {
+        assert {(held.path, held.manager) for held in contested(found)} == {
             (".data.a", "argo"), (".data.a", "flux"),
         }  # fmt: skip
-        assert {(held.declared, held.live) for held in found.contested} == {('"2"', '"1"')}
+        assert {(held.declared, held.live) for held in contested(found)} == {('"2"', '"1"')}
 
     async def test_what_force_takes_is_told_with_whom_from(self):
         plan = Plan(applier=FORCE)
@@ -212,7 +211,7 @@ class TestApplied:
         found = await plan.last(settings({"a": "2"}))
 
         assert found.verdict == "conflicts"
-        assert [held.wire() for held in found.contested] == [
+        assert [held.wire() for held in contested(found)] == [
             {
                 "object": "ConfigMap/settings", "path": ".spec.elsewhere",
                 "reason": OTHER_VALUE, "manager": "argo",
@@ -235,7 +234,7 @@ class TestApplied:
         found = await plan.last(settings({"a": "2"}))
 
         assert found.verdict == verdict
-        assert [(held.path, held.manager) for held in found.contested] == (
+        assert [(held.path, held.manager) for held in contested(found)] == (
             [(".data.a", "argo")] if verdict == "conflicts" else []
         )
         assert verdict == "conflicts" or causes(found) == "not like this"
@@ -283,7 +282,7 @@ class TestApplied:
         found = await plan.last(own)
 
         assert found.controller == "bluegreen"
-        assert {str(each.ref) for each in found.objects} >= {"BlueGreen/demo", "Service/demo"}
+        assert {str(each) for each in found.objects} >= {"BlueGreen/demo", "Service/demo"}
 
     async def test_what_the_user_takes_of_them_by_force_is_told(self):
         plan = Plan(applier=FORCE)
@@ -335,7 +334,7 @@ class TestHelm:
         plan.server.merge(settings({}, namespace=NS), {"data": {"b": "9"}}, "kubectl-edit")
         found = await plan.last(settings({"a": "2", "b": "2"}))
 
-        assert [(held.path, held.manager) for held in found.contested] == [
+        assert [(held.path, held.manager) for held in contested(found)] == [
             (".data.b", "kubectl-edit")
         ]
 
@@ -349,7 +348,9 @@ class TestHelm:
         plan.api.answers["patch ConfigMap"] = refusal(503, "ServiceUnavailable", "no")
         found = await plan.last(settings({"a": "2"}))
 
-        assert found.objects[0].merged.startswith("Helm takes over what client-side apply held")
+        assert str(found.objects[0].merged).startswith(
+            "Helm takes over what client-side apply held"
+        )
 
     async def test_what_is_not_of_the_release_is_not_imported(self):
         plan = Plan(applier=SHOP)
@@ -407,7 +408,7 @@ class TestInTurn:
         found = await Plan(served=False).last(definition(), widget({"size": 2}))
 
         assert (found.verdict, found.objects[0].merged) == ("changes", NO_KIND)
-        assert found.ref.namespace == NS
+        assert found.namespace == NS
         assert "the server does not serve Widget of plan.example.com/v1" in causes(
             (await Plan(served=False).of(widget({"size": 2}), definition()))[0]
         )
@@ -432,7 +433,7 @@ class TestInTurn:
 
         assert "the server knows the present one" in accepted.unchecked[0]
         assert refused.verdict == "changes"
-        assert refused.objects[0].merged.startswith(f"{CHANGED_KIND}: ")
+        assert str(refused.objects[0].merged).startswith(f"{CHANGED_KIND}: ")
 
 
 class TestNotAtAll:
@@ -458,7 +459,7 @@ class TestNotAtAll:
     async def test_it_is_named_as_far_as_it_has_a_name(self):
         found = await Plan().last(of_kind("v1", "Pod", None, {}, generateName="x-"))
 
-        assert found.ref.name == NO_NAME
+        assert found.name == NO_NAME
 
     @pytest.mark.parametrize(
         ("answer", "said"),
@@ -491,8 +492,7 @@ class TestNotAtAll:
 
         assert (slow.verdict, new.verdict, worst([slow, new])) == ("partial", "changes", "partial")
         assert EXITS["partial"] == 5
-        [told] = listed([slow])["resources"]
-        assert "it hangs" in told["unanswered"]
+        assert "it hangs" in str(slow.unanswered)
         out = printed(slow, new)
         assert (
             "? ConfigMap default/settings is not planned: the server gave no answer in time" in out
@@ -524,13 +524,11 @@ class TestNotAtAll:
         plan, forced = Plan("patch configmaps"), Plan("patch configmaps", applier=FORCE)
         for each in (plan, forced):
             each.server.apply(settings({"a": "1"}, namespace=NS), "argo")
-        new, contested = await plan.of(settings({}, "other"), settings({"a": "2"}))
+        new, held = await plan.of(settings({}, "other"), settings({"a": "2"}))
         taken = await forced.last(settings({"a": "2"}))
 
-        assert {one.objects[0].merged for one in (new, contested, taken)} == {
-            "you may not patch it"
-        }
-        assert contested.verdict == "conflicts"
+        assert {one.objects[0].merged for one in (new, held, taken)} == {"you may not patch it"}
+        assert held.verdict == "conflicts"
         assert [(held.path, held.manager) for held in taken.claims] == [(".data.a", "argo")]
         assert [h.manager for h in taken.objects[0].lines[0].after] == ["helm"]
 

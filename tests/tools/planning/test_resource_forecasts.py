@@ -23,7 +23,7 @@ from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 from support.server.apiserver import Reply, refusal, unserved
 from support.server.connected import connected
-from tools.planning.asked import asked, conflict, invalid, namespace
+from tools.planning.asked import asked, conflict, contested, invalid, namespace
 
 pytestmark = pytest.mark.anyio
 
@@ -72,11 +72,11 @@ class Plan:
 
 
 def actions(forecast: Forecast) -> dict[str, str]:
-    return {str(found.ref): found.action for found in forecast.objects}
+    return {str(found): found.action for found in forecast.objects}
 
 
 def the(forecast: Forecast, name: str) -> ObjectForecast:
-    [found] = [found for found in forecast.objects if str(found.ref) == name]
+    [found] = [found for found in forecast.objects if str(found) == name]
     return found
 
 
@@ -93,8 +93,8 @@ class TestSituations:
         assert set(actions(found).values()) == {"created"}
         assert len(found.objects) == 4
         assert found.verdict == "changes"
-        assert found.before == ()
-        assert {c.type for c in found.after} == {"Ready", "Available", "Reconciling"}
+        assert found.conditions.before == ()
+        assert {c.type for c in found.conditions.after} == {"Ready", "Available", "Reconciling"}
 
     async def test_a_resource_as_it_is(self):
         plan = Plan(await settled())
@@ -121,8 +121,8 @@ class TestSituations:
         found = await Plan(world).of(manifest())
 
         assert found.verdict == "conflicts"
-        assert [(h.object, h.path, h.manager) for h in found.contested] == [(BLUE, IMAGE, "helm")]
-        assert [(about, n.reason) for about, n in found.events] == [
+        assert [(f.object, f.path, f.manager) for f in contested(found)] == [(BLUE, IMAGE, "helm")]
+        assert [(event.regarding, event.reason) for event in found.events] == [
             ("BlueGreen/demo", "FieldConflict")
         ]
 
@@ -138,7 +138,7 @@ class TestSituations:
         [line] = the(found, BLUE).lines
         assert (line.kind, line.old, line.new) == ("changed", "theirs:9", "example/echo:1")
         assert [h.manager for h in found.claims] == ["helm"]
-        assert {n.reason for _, n in found.events} == {"FieldClaimed"}
+        assert {event.reason for event in found.events} == {"FieldClaimed"}
 
     async def test_what_nobody_holds_and_is_in_the_way_would_go(self):
         world = await settled(blueSpec=pods("blue", volumes=[{"name": "files"}]))
@@ -151,7 +151,7 @@ class TestSituations:
         lines = {line.path: (line.kind, line.old, line.new) for line in the(found, BLUE).lines}
         assert lines[f"{volume}.emptyDir"][0] == "removed"
         assert lines[f"{volume}.configMap.name"][::2] == ("added", "files")
-        assert "Stalled" not in {condition.type for condition in found.after}
+        assert "Stalled" not in {condition.type for condition in found.conditions.after}
 
     async def test_a_claim_that_the_namespace_does_not_allow_is_told_as_refused(self):
         world = await settled()
@@ -161,7 +161,7 @@ class TestSituations:
         found = await plan.of(annotated(manifest(), claim="*/*: **"))
 
         assert found.verdict == "failed"
-        assert (found.claims, [held.path for held in found.contested]) == ((), [IMAGE])
+        assert (found.claims, [held.path for held in contested(found)]) == ((), [IMAGE])
         assert [c.reason for c in found.problems] == ["ClaimRefused"]
 
     async def test_where_the_namespace_may_not_be_read_that_is_told(self):
@@ -186,11 +186,11 @@ class TestSituations:
         checks = [{"name": "front", "job": {"spec": {"template": {}}}}]
         found = await Plan(World()).of(manifest(promotion="WhenChecked", checks=checks))
 
-        ready = next(one for one in found.after if one.type == "Ready")
+        ready = next(one for one in found.conditions.after if one.type == "Ready")
         assert (ready.status, ready.reason) == ("False", "WaitingForAvailability")
-        assert found.said_after["phase"] == "WaitingForAvailability"
+        assert found.status.after["phase"] == "WaitingForAvailability"
         steps = ["wait until Blue is available", "check front", "select Blue"]
-        assert found.said_after["switch"]["steps"] == steps
+        assert found.status.after["switch"]["steps"] == steps
 
     async def test_a_prune(self):
         found = await Plan(await settled()).of(manifest(greenSpec=None))
@@ -210,7 +210,7 @@ class TestSituations:
 
         assert actions(found) == {"BlueGreen/demo": "configured"}
         [later] = found.later
-        assert (str(later.ref), later.action) == ("Service/demo", "configured")
+        assert (str(later), later.action) == ("Service/demo", "configured")
         assert [line.path for line in later.lines] == [".spec.selector"]
 
     async def test_a_prune_that_follows_a_rollout(self):
@@ -218,7 +218,7 @@ class TestSituations:
             manifest(routeTo="Green", promotion="WhenAvailable", blueSpec=None)
         )
 
-        assert {str(o.ref): o.action for o in found.later} == {
+        assert {str(o): o.action for o in found.later} == {
             "Service/demo": "configured", BLUE: "deleted",
         }  # fmt: skip
 
@@ -254,8 +254,8 @@ class TestSituations:
 
         forecast = await plan.of(manifest())
 
-        contested = {(field.path, field.manager) for field in forecast.contested}
-        assert (f".metadata.labels.{CONTROLLER_LABEL}", "hedgerow-bluegreen") in contested
+        held = {(field.path, field.manager) for field in contested(forecast)}
+        assert (f".metadata.labels.{CONTROLLER_LABEL}", "hedgerow-bluegreen") in held
 
     async def test_warnings_of_the_server(self):
         plan = Plan(World())
@@ -305,7 +305,7 @@ class TestNotAsked:
 
         assert the(found, "Service/demo").merged == "you may not patch it"
         assert the(found, "BlueGreen/demo").merged == "you may not patch it"
-        assert the(found, BLUE).merged == ""
+        assert the(found, BLUE).merged is None
 
     async def test_a_kind_that_may_not_be_listed_is_told(self):
         found = await Plan(await settled(), "list deployments", "list pods").of_name()
@@ -325,7 +325,7 @@ class TestNotAsked:
             "created"
         }
         assert "Service/demo" not in actions(found)
-        assert "NotServed" in {condition.reason for condition in found.after}
+        assert "NotServed" in {condition.reason for condition in found.conditions.after}
 
     async def test_a_resource_that_is_going_is_told(self):
         world = await settled()
@@ -358,7 +358,7 @@ class TestRefused:
         assert actions(found) == {"BlueGreen/demo": "refused"}
         assert [cause for r in found.refusals for cause in r.causes] == ["not so"]
         assert found.verdict == "failed"
-        assert found.before == found.after != ()
+        assert found.conditions.before == found.conditions.after != ()
 
     @pytest.mark.parametrize("answer", REFUSED)
     async def test_one_of_its_children(self, answer):
@@ -377,7 +377,7 @@ class TestRefused:
         found = await Plan(world).of(manifest())
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        [held] = found.contested
+        [held] = contested(found)
         assert (held.path, held.manager, held.operation) == (
             ".spec.routeTo", "kubectl-edit", "Update",
         )  # fmt: skip
@@ -387,7 +387,7 @@ class TestRefused:
         plan.api.refuse("BlueGreen", conflict(".spec.x", "someone"))
         found = await plan.of(manifest())
 
-        [held] = found.contested
+        [held] = contested(found)
         assert held.wire() == {
             "object": "BlueGreen/demo", "path": ".spec.x", "reason": OTHER_VALUE,
             "manager": "someone",
@@ -445,7 +445,7 @@ class TestMigration:
         removed = {line.path for line in own.lines if line.kind == "removed"}
         assert ".spec.promotion" not in removed  # the server puts the same value back: its default
         assert any(path.startswith(".spec.greenSpec") for path in removed)
-        assert own.merged == ""
+        assert own.merged is None
 
     async def test_without_an_answer_to_that_it_is_worked_out_here(self):
         world = by_client(manifest(promotion="WhenAvailable"))
@@ -454,7 +454,7 @@ class TestMigration:
         own = the(await plan.of(manifest(greenSpec=None)), "BlueGreen/demo")
 
         assert ".spec.promotion" in {line.path for line in own.lines if line.kind == "removed"}
-        assert own.merged.startswith("kubectl takes over what client-side apply held")
+        assert str(own.merged).startswith("kubectl takes over what client-side apply held")
 
     async def test_where_nothing_goes_the_servers_answer_stands(self):
         world = by_client(manifest())

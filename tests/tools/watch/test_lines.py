@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from hedgerow.encoding import json_text
 from hedgerow.fields.managed_fields import Holder
 from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.fields.changes import FieldChange
 from hedgerow_tools.watch.lines import (
-    ChangedField,
     ObjectLine,
     Printer,
     Scope,
@@ -47,19 +47,19 @@ def live(name: str = "web", namespace: str = "ns", phase: str = "Running") -> di
     return {"metadata": meta, "status": {"phase": phase}}
 
 
-def line(*changes: ChangedField, **more: Any) -> ObjectLine:
+def line(*changes: FieldChange, **more: Any) -> ObjectLine:
     """Return the line of an update with these changes."""
     found = line_of(WatchNotice("UPDATED", live(), live()), CONFIG_MAP, NOW)
     return replace(found, changes=changes, **more)
 
 
-def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrote") -> ChangedField:
-    return ChangedField(
+def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrote") -> FieldChange:
+    return FieldChange(
         f".{path}", kind, record, tuple(Holder(m, "Update", "status") for m in managers)
     )
 
 
-def nobody(path: str) -> ChangedField:
+def nobody(path: str) -> FieldChange:
     return change(path, kind="added", record="nobody")
 
 
@@ -169,8 +169,8 @@ class TestGuide:
         printer = Printer(Scope(CONFIG_MAP, synced["namespace"]), clock, for_programs=True)
         printer.synced(synced["count"], again=False)
         changes = tuple(
-            ChangedField(**{**one, "managers": tuple(Holder(**each) for each in one["managers"])})
-            for one in updated["changes"]
+            FieldChange(path, kind, record, tuple(Holder(**each) for each in managers))
+            for path, kind, record, managers in (one.values() for one in updated["changes"])
         )
         meta = {key: updated[key] for key in ("name", "namespace", "uid", "resourceVersion")}
         state, at = {"metadata": meta}, datetime.fromisoformat(updated["time"])
