@@ -52,7 +52,7 @@ def folded(text: str, width: int, first: str = "", below: str = "") -> list[str]
     Commands are in backticks.
     """
     lines = wrap(
-        _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), " ".join(text.split())),
+        _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), " ".join(text.split())),
         width,
         initial_indent=first,
         subsequent_indent=below,

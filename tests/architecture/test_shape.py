@@ -161,6 +161,21 @@ def is_type(line: ast.Assign | ast.AnnAssign) -> bool:
     return bool(ALIAS.match(value)) and not ARGUMENT.search(value)
 
 
+def test_a_value_is_named_by_a_noun():
+    """`found` or `one` says how somebody came by a value, and not what it is."""
+    vague = {"each", "found", "one", "this", "told"}
+    odd = [
+        f"{module.name}:{node.lineno}: {ast.unparse(node)}"
+        for module in modules()
+        for node in module.nodes
+        if (isinstance(node, ast.Name) and node.id in vague)
+        or (isinstance(node, ast.arg) and node.arg in vague)
+        or (isinstance(node, ast.ExceptHandler) and node.name in vague)
+    ]
+
+    assert odd == []
+
+
 def test_every_module_says_in_one_sentence_what_it_promises():
     odd = [module.name for module in modules() if not promises(module)]
 

@@ -83,18 +83,18 @@ def _texts(text: str, width: int) -> Iterator[str]:
 
 def _panels(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     """Return the names of arguments, options and commands, each with its text, by their panels."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for param in sorted(command.get_params(ctx), key=lambda one: one.param_type_name):
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for param in sorted(command.get_params(ctx), key=lambda value: value.param_type_name):
         if (record := param.get_help_record(ctx)) is None:
             continue
         name, about = record
         if param.param_type_name == "argument":
             name = param.metavar or name
         panel = param.rich_help_panel or f"{param.param_type_name.capitalize()}s"
-        found.setdefault(panel, []).append((name, about))
+        panels.setdefault(panel, []).append((name, about))
     for name in command.list_commands(ctx) if isinstance(command, TyperGroup) else ():
         below: Any = command.get_command(ctx, name)
         if not below.hidden:
             panel = below.rich_help_panel or "Commands"
-            found.setdefault(panel, []).append((name, below.get_short_help_str(limit=200)))
-    return found
+            panels.setdefault(panel, []).append((name, below.get_short_help_str(limit=200)))
+    return panels

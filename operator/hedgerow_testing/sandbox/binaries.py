@@ -58,8 +58,8 @@ class Binaries:
         return {name: paths[name] for name in wanted}
 
     def _cached(self, names: Iterable[str]) -> dict[str, Path]:
-        found = {name: self.cache.find(self.release.module(name), name) for name in names}
-        return {name: path for name, path in found.items() if path}
+        paths = {name: self.cache.find(self.release.module(name), name) for name in names}
+        return {name: path for name, path in paths.items() if path}
 
     async def _ready_made(self, wanted: Collection[str]) -> dict[str, Path]:
         paths: dict[str, Path] = {}

@@ -132,21 +132,21 @@ class Forecast(ObjectIdentity, frozen=True, kw_only=True, omit_defaults=False):
         return tuple(c for c in after if c.type == "Stalled" and c.status == "True")
 
 
-def judged(found: Forecast) -> Forecast:
+def judged(forecast: Forecast) -> Forecast:
     """Return a forecast with the worst of what it tells as its verdict."""
-    return replace(found, verdict=_verdict(found))
+    return replace(forecast, verdict=_verdict(forecast))
 
 
-def _verdict(found: Forecast) -> PlanVerdict:
-    if found.unanswered:
+def _verdict(forecast: Forecast) -> PlanVerdict:
+    if forecast.unanswered:
         return "partial"
-    taken = [c for c in found.problems if c.reason == "NameTaken"]
-    if found.refusals or len(taken) < len(found.problems):
+    taken = [c for c in forecast.problems if c.reason == "NameTaken"]
+    if forecast.refusals or len(taken) < len(forecast.problems):
         return "failed"
-    if found.contested or taken:
+    if forecast.contested or taken:
         return "conflicts"
     written = ("created", "configured", "deleted")
-    return "changes" if any(one.action in written for one in found.objects) else "nothing"
+    return "changes" if any(obj.action in written for obj in forecast.objects) else "nothing"
 
 
 class PlanReport(Struct, frozen=True):

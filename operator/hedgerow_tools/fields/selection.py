@@ -66,8 +66,8 @@ def disputes(
 
     `reader` reads what the resource says; for the others see `settled`.
     """
-    found = [f for f in reader(resource).contested if f.object == _named(live)]
-    return settled(found, resource, owner, program, command)
+    contested = [f for f in reader(resource).contested if f.object == _named(live)]
+    return settled(contested, resource, owner, program, command)
 
 
 def settled(
@@ -83,8 +83,8 @@ def settled(
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     called = {"program": program, "command": command}
-    each = (Dispute(f, remedies(owner, annotations, f, **called)) for f in fields)
-    return Disputes(tuple(each), tuple(together(owner, annotations, fields, **called)))
+    single = (Dispute(f, remedies(owner, annotations, f, **called)) for f in fields)
+    return Disputes(tuple(single), tuple(together(owner, annotations, fields, **called)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

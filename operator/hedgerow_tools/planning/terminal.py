@@ -103,7 +103,7 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
         yield from _plain(forecast, now)
         return
     own, claims = _parted_claims(forecast)
-    yield from (_object(found) for found in forecast.objects if _is_told(found))
+    yield from (_object(obj) for obj in forecast.objects if _is_told(obj))
     refusals = (
         PlanRow(f"{refusal.object}: {printable(line, LONGEST_CAUSE)}", "alarm")
         for refusal in forecast.refusals
@@ -114,8 +114,8 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     yield from _section("Taken by force, as --force asks", "alarm", _held(own, now))
     yield from _section(f"Taken by force, as {CLAIM} asks", "alarm", _held(claims, now))
     yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
-    told = (*_conditions(forecast.conditions), *_facts(forecast.status))
-    yield from _section("Status", "plain", told)
+    rows = (*_conditions(forecast.conditions), *_facts(forecast.status))
+    yield from _section("Status", "plain", rows)
     yield from _section("Events", "plain", _events(forecast))
     yield from _section("Later", "plain", _later(forecast))
     yield from _section("Not checked", "faint", _unchecked(forecast))
@@ -131,7 +131,7 @@ def summary(forecasts: Sequence[Forecast]) -> str:
     actions = Counter(o.action for f in forecasts for o in f.objects)
     contested = sum(len(f.contested) for f in forecasts)
     refused = sum(len(f.refusals) for f in forecasts)
-    taken = sum(one.reason == "NameTaken" for f in forecasts for one in f.problems)
+    taken = sum(problem.reason == "NameTaken" for f in forecasts for problem in f.problems)
     counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
     counts.append(f"{actions['deleted']} to delete")
     forced = sum(len(f.claims) for f in forecasts)
@@ -146,23 +146,23 @@ def summary(forecasts: Sequence[Forecast]) -> str:
 
 def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     """Yield the section of an object that is not hedgerow's own, if there is something to tell."""
-    [found] = forecast.objects
-    rows = list(_plain_rows(forecast, found, now))
-    if found.action == "unchanged" and not rows:
+    [obj] = forecast.objects
+    rows = list(_plain_rows(forecast, obj, now))
+    if obj.action == "unchanged" and not rows:
         return
-    words = _WORDS[found.action]
+    words = _WORDS[obj.action]
     if forecast.contested:
         paths = {dispute.field.path for dispute in forecast.contested}
         words += f", for conflicts over {numbered(len(paths), 'field')}"
-    elif found.forced:
-        words += f", {numbered(len(found.forced), 'field')} by force"
-    elif found.action == "configured" and not any(line.is_change for line in found.lines):
+    elif obj.forced:
+        words += f", {numbered(len(obj.forced), 'field')} by force"
+    elif obj.action == "configured" and not any(line.is_change for line in obj.lines):
         words = "would stay as it is, and be held otherwise"
-    sign = _ACTIONS.get(found.action, "✗")
-    yield PlanSection(f"{sign} {title(forecast)} {words}", _TONES[found.action], tuple(rows))
+    sign = _ACTIONS.get(obj.action, "✗")
+    yield PlanSection(f"{sign} {title(forecast)} {words}", _TONES[obj.action], tuple(rows))
 
 
-def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
+def _plain_rows(forecast: Forecast, obj: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
     for refusal in forecast.refusals:
         yield from (PlanRow(printable(line, LONGEST_CAUSE), "alarm") for line in refusal.lines)
     if forecast.unanswered:
@@ -170,8 +170,8 @@ def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Ite
     contested = [dispute.field for dispute in forecast.contested]
     yield from (PlanRow(_differs(held), "alarm", _since(held, now)) for held in contested)
     remedies = (_remedy(forecast, held) for held in contested)
-    yield from (PlanRow(told, "faint") for told in dict.fromkeys(remedies))
-    yield from _rows(found)
+    yield from (PlanRow(text, "faint") for text in dict.fromkeys(remedies))
+    yield from _rows(obj)
     yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
 
 
@@ -197,40 +197,40 @@ def _parted_claims(forecast: Forecast) -> tuple[list[ContestedField], list[Conte
     return own, [held for held in forecast.claims if held not in own]
 
 
-def _is_told(found: ObjectForecast) -> bool:
-    return found.action != "unchanged" or bool(found.warnings)
+def _is_told(obj: ObjectForecast) -> bool:
+    return obj.action != "unchanged" or bool(obj.warnings)
 
 
 def _section(name: str, tone: Tone, rows: Iterable[PlanRow]) -> Iterator[PlanSection]:
-    told = tuple(rows)
-    if told:
-        yield PlanSection(name, tone, told)
+    shown = tuple(rows)
+    if shown:
+        yield PlanSection(name, tone, shown)
 
 
-def _object(found: ObjectForecast) -> PlanSection:
-    sign = _ACTIONS.get(found.action, "✗")
-    name = f"{sign} {found} {_WORDS[found.action]}"
-    return PlanSection(name, _TONES[found.action], tuple(_rows(found)))
+def _object(obj: ObjectForecast) -> PlanSection:
+    sign = _ACTIONS.get(obj.action, "✗")
+    name = f"{sign} {obj} {_WORDS[obj.action]}"
+    return PlanSection(name, _TONES[obj.action], tuple(_rows(obj)))
 
 
-def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
-    if found.action == "deleted":
-        held = Counter(h.manager for line in found.lines for h in line.holders)
+def _rows(obj: ObjectForecast) -> Iterator[PlanRow]:
+    if obj.action == "deleted":
+        held = Counter(h.manager for line in obj.lines for h in line.holders)
         counts = (f"{count} by {printable(name)}" for name, count in held.most_common())
         yield PlanRow(f"fields held: {', '.join(counts) or 'none'}", "faint")
         return
-    shown, defaults = _parted(found)
+    shown, defaults = _parted(obj)
     for line in shown:
-        is_forced = line.path in found.forced
+        is_forced = line.path in obj.forced
         for row in map(_line, _parts(line)):
             yield _taken(row, line) if is_forced else row
     if defaults:
         yield PlanRow(f"and {numbered(defaults, 'default')}", "faint")
-    yield from _counted("shared", "would be held as well, unchanged", found.lines)
-    if found.merged:
-        yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
+    yield from _counted("shared", "would be held as well, unchanged", obj.lines)
+    if obj.merged:
+        yield PlanRow(f"the server was not asked: {obj.merged}", "alarm")
     yield from (
-        PlanRow(f"warning: {printable(text, LONGEST_MESSAGE)}", "alarm") for text in found.warnings
+        PlanRow(f"warning: {printable(text, LONGEST_MESSAGE)}", "alarm") for text in obj.warnings
     )
 
 
@@ -240,10 +240,10 @@ def _taken(row: PlanRow, line: Line) -> PlanRow:
     return PlanRow(row.text, row.tone, f"taken from {holder}")
 
 
-def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
+def _parted(obj: ObjectForecast) -> tuple[list[Line], int]:
     """Return the lines to show, and how many others are only defaults of a new object."""
-    lines = [line for line in found.lines if line.kind != "shared"]
-    shown = [line for line in lines if found.action != "created" or line.after]
+    lines = [line for line in obj.lines if line.kind != "shared"]
+    shown = [line for line in lines if obj.action != "created" or line.after]
     return shown, len(lines) - len(shown)
 
 
@@ -272,20 +272,20 @@ def _line(line: Line) -> PlanRow:
 
 def _moves(old: list[Any], new: list[Any]) -> str:
     """Return which items of a list move, each with the one that it comes before."""
-    found = moved_items(old, new)
-    told: list[str] = []
-    for index in found[:_FIRST_SHOWN]:
+    indices = moved_items(old, new)
+    words: list[str] = []
+    for index in indices[:_FIRST_SHOWN]:
         after = new[index + 1 : index + 2]
         where = f"before {_item(after[0], old)}" if after else "to the end"
-        told.append(f"{_item(new[index], old)} moves {where}")
-    more = [f"{len(found) - _FIRST_SHOWN} more move"] if found[_FIRST_SHOWN:] else []
-    return _known(", ".join([*told, *more]))
+        words.append(f"{_item(new[index], old)} moves {where}")
+    more = [f"{len(indices) - _FIRST_SHOWN} more move"] if indices[_FIRST_SHOWN:] else []
+    return _known(", ".join([*words, *more]))
 
 
 def _item(item: Any, old: list[Any]) -> str:
     """Return a list item in a word: what is no single value by its place before."""
     if is_map(item) or is_list(item):
-        return f"[{next(index for index, one in enumerate(old) if identical(one, item))}]"
+        return f"[{next(index for index, other in enumerate(old) if identical(other, item))}]"
     return printable(item, _LONGEST_ITEM) if isinstance(item, str) else worded(item)
 
 
@@ -359,10 +359,10 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
         yield PlanRow(f"{remedy.effect}, in one command:", "faint")
         yield PlanRow(remedy.command, "faint", command=True)
     own, others = (
-        [one.field for one in some if _is_own(forecast, one.field) is wanted]
+        [d.field for d in some if _is_own(forecast, d.field) is wanted]
         for some, wanted in ((forecast.contested, True), (more, False))
     )
-    yield from (PlanRow(told, "faint") for told in dict.fromkeys(_remedy(forecast, f) for f in own))
+    yield from (PlanRow(text, "faint") for text in dict.fromkeys(_remedy(forecast, f) for f in own))
     for target in dict.fromkeys(field.object for field in others):
         yield PlanRow(overview(target, forecast.namespace, typed()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
@@ -411,22 +411,22 @@ def _facts(status: Planned[Mapping[str, Any]]) -> Iterator[PlanRow]:
             yield PlanRow(f"{printable(path)}: {was} -> {now}")
 
 
-def _condition(found: Condition | None) -> str:
-    return f"{found.status} ({found.reason})" if found else "not set"
+def _condition(condition: Condition | None) -> str:
+    return f"{condition.status} ({condition.reason})" if condition else "not set"
 
 
 def _events(forecast: Forecast) -> Iterator[PlanRow]:
     for event in forecast.events:
         tone: Tone = "alarm" if event.type == "Warning" else "plain"
-        told = f"{event.type} {event.reason} on {event.regarding}: "
-        yield PlanRow(f"{told}{printable(event.note, LONGEST_MESSAGE)}", tone)
+        about = f"{event.type} {event.reason} on {event.regarding}: "
+        yield PlanRow(f"{about}{printable(event.note, LONGEST_MESSAGE)}", tone)
 
 
 def _later(forecast: Forecast) -> Iterator[PlanRow]:
-    for found in forecast.later:
-        yield PlanRow(f"once every Deployment has rolled out, {found} {_WORDS[found.action]}")
-        if found.action == "configured":
-            parts = (part for line in found.lines if line.is_change for part in _parts(line))
+    for obj in forecast.later:
+        yield PlanRow(f"once every Deployment has rolled out, {obj} {_WORDS[obj.action]}")
+        if obj.action == "configured":
+            parts = (part for line in obj.lines if line.is_change for part in _parts(line))
             yield from (_indented(_line(part)) for part in parts)
     if forecast.looks_again_in_seconds is not None:
         seconds = int(forecast.looks_again_in_seconds)
@@ -439,8 +439,8 @@ def _indented(row: PlanRow) -> PlanRow:
 
 def _unchecked(forecast: Forecast) -> Iterator[PlanRow]:
     yield from (PlanRow(text, "faint") for text in forecast.unchecked)
-    for why in dict.fromkeys(found.merged for found in forecast.objects if found.merged):
-        names = [str(found) for found in forecast.objects if found.merged == why]
+    for why in dict.fromkeys(obj.merged for obj in forecast.objects if obj.merged):
+        names = [str(obj) for obj in forecast.objects if obj.merged == why]
         yield PlanRow(f"defaults, validation and admission of {', '.join(names)}: {why}", "faint")
     deleted = [str(o) for o in forecast.objects if o.action == "deleted"]
     if deleted:
@@ -470,11 +470,11 @@ def show(
         _wrapped(out, one_line(heading, "bold"))
         out.print()
     for forecast in forecasts:
-        told = list(sections(forecast, now))
+        shown = list(sections(forecast, now))
         if forecast.controller:
-            _show_resource(out, forecast, told)
+            _show_resource(out, forecast, shown)
             continue
-        for section in told:
+        for section in shown:
             _print(out, section)
             out.print()
     idle = [f for f in forecasts if not f.controller and not any(sections(f, now))]
@@ -486,13 +486,13 @@ def show(
     _wrapped(out, Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
 
 
-def _show_resource(out: Console, forecast: Forecast, told: Iterable[PlanSection]) -> None:
+def _show_resource(out: Console, forecast: Forecast, shown: Iterable[PlanSection]) -> None:
     writer = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
     _wrapped(out, Text.assemble(one_line(title(forecast), "bold"), (writer, "dim")))
-    for section in told:
+    for section in shown:
         out.print()
         _print(out, section)
-    out.print(*([] if told else [Text("  nothing to do", "dim")]))
+    out.print(*([] if shown else [Text("  nothing to do", "dim")]))
 
 
 def _wrapped(out: Console, text: Text) -> None:
