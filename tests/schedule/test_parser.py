@@ -122,6 +122,7 @@ class TestFields:
             ("* 22-6/2 * * *", "hour '22-6/2': the range begins at 22 and ends before, at 6"),
             ("* * * * 5-7", ("day of week '5-7': 7 is above 6; Sunday is 0; a range does not go"
              " round: say 5-6,0")),
+            ("* * * * 1-8", "day of week '1-8': 8 is above 6"),
             ("* * * * 8-7", "day of week '8-7': 7 is above 6; Sunday is 0"),
             ("* * L * *", f"day of month 'L': L {QUARTZ}: say 28-31 {DAY}, and {UNLESS}"),
             ("* * L-3 * *", f"day of month 'L-3': L {QUARTZ}: say 28-31 {DAY}, and {UNLESS}"),
