@@ -114,14 +114,19 @@ async def sandboxed(page: Page, directory: Path, *, keep: bool) -> AsyncGenerato
         finished = True
     finally:
         if not (finished and keep):
-            await _take_down(page, sandbox)
+            await take_down(page, sandbox)
 
 
-async def _take_down(page: Page, sandbox: Sandbox) -> None:
+async def take_down(page: Page, sandbox: Sandbox) -> None:
+    """Stop the sandbox and remove it, also if nobody reads any more what is printed."""
     with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
-        page.typed("hedgerow sandbox down --dir sandbox")
-        with page.waiting("stopping") as progress:
-            await sandbox.down(progress)
+        try:
+            page.typed("hedgerow sandbox down --dir sandbox")
+            with page.waiting("stopping") as progress:
+                await sandbox.down(progress)
+        except UnheardError:
+            await sandbox.down()
+            raise
         if sandbox.directory.exists():
             raise DemoError(f"{sandbox.directory} is still there", "see which process uses it")
         page.checked("nothing of the sandbox is left")

@@ -39,6 +39,24 @@ class TestSandboxed:
         line = "$ hedgerow sandbox up --nodes 1 --audit audit.log --dir sandbox\n"
         assert line in shown.getvalue()
 
+    async def test_it_is_taken_down_though_nobody_reads_any_more_what_is_typed(
+        self, page, tmp_path, monkeypatch
+    ):
+        downs = []
+
+        async def down(_sandbox, *_):
+            downs.append(page)
+
+        def gone(_line):
+            raise UnheardError("nobody", "reads")
+
+        monkeypatch.setattr(stages.Sandbox, "down", down)
+        monkeypatch.setattr(page, "typed", gone)
+        with pytest.raises(UnheardError):
+            await stages.take_down(page, stages.Sandbox(tmp_path / "sandbox"))
+
+        assert downs == [page]
+
 
 class TestFolder:
     @pytest.mark.parametrize("keep", [True, False])
