@@ -32,7 +32,7 @@ EXCEPT = ("plan/test_worst.py",)
 """It loads the modules anew, from their files: a mutant would not come to it."""
 PROCESSES = 2
 BUDGET = 20.0
-"""Seconds of tests for each mutant."""
+"""Seconds of CPU that the tests of a mutant may take without it."""
 PATIENCE = 3
 """How many times longer than that tests may take before the mutant counts as one without end."""
 LONG = 600

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Generator
 from importlib.abc import MetaPathFinder
@@ -58,7 +59,10 @@ class _Finder(MetaPathFinder):
 
 
 class _Lines:
-    """Notes the lines that each test function runs, and how long it takes."""
+    """Notes the lines that each test function runs, and the seconds of CPU that it takes.
+
+    Those are the same on a busy machine, so that a mutant gets the same tests there.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -74,11 +78,14 @@ class _Lines:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self._coverage.switch_context(function_of(item.nodeid))
-        return (yield)
+        function, began = function_of(item.nodeid), time.process_time()
+        self._coverage.switch_context(function)
+        try:
+            return (yield)
+        finally:
+            self._seconds[function] += time.process_time() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[function_of(report.nodeid)] += report.duration
         if report.failed:
             self._failed.add(function_of(report.nodeid))
 
