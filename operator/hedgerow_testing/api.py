@@ -19,6 +19,8 @@ from hedgerow_testing.waiting import eventually
 
 Object = dict[str, Any]
 _SOON = 60.0
+_LONGEST = 90.0
+"""Seconds for an answer: an API server itself gives up a request after 60, and says so."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Api:
             base_url=cluster["server"],
             headers=authorized,
             verify=_trust(Path(kubeconfig).parent, cluster, user),
-            timeout=30,
+            timeout=_LONGEST,
             trust_env=False,
         )
         self._own = threading.local()

@@ -88,12 +88,12 @@ class Neighbour:
 
     def _switch(self, colour: str) -> None:
         self._world.apply("small", colour)
-        eventually(lambda: self._world.selected("small") == colour, 60, f"selects {colour}")
+        eventually(lambda: self._world.selected("small") == colour, 300, f"selects {colour}")
 
     def goes_on(self) -> None:
         """Wait until it was switched twice more."""
         before = self.switches
-        eventually(lambda: self.switches >= before + 2, 120, "the neighbour is managed")
+        eventually(lambda: self.switches >= before + 2, 300, "the neighbour is managed")
 
     def end(self) -> None:
         self._ended.set()
@@ -185,20 +185,20 @@ class TestConfined:
             switching = threads.submit(neighbour.follow)
             try:
                 told = partial(operator.logged, "object is too large")
-                eventually(lambda: len(told()) == crowd.too_large, what="all that is too large")
-                eventually(lambda: stalled(crowd.world, "args"), 120, "it is stalled")
+                eventually(lambda: len(told()) == crowd.too_large, 120, "all that is too large")
+                eventually(lambda: stalled(crowd.world, "args"), 300, "it is stalled")
                 message = stalled(crowd.world, "args")
                 assert message.startswith("BlueGreen/args is too large: it has more than 100,000 ")
                 assert "JSON values, and 5,000 is the most. Make it smaller" in message
                 assert crowd.world.condition("Ready", "args") == "False/TooLarge"
-                eventually(crowd.declared, 120, "what is not is managed")
+                eventually(crowd.declared, 300, "what is not is managed")
                 neighbour.goes_on()
                 figures.tell("begun with objects as large as etcd stores")
 
                 crowd.cut()
                 eventually(crowd.is_observed, 700, "each status tells of it")
-                eventually(crowd.is_managed, 60, "all are managed")
-                eventually(lambda: not stalled(crowd.world, "args"), 60, "stalled no more")
+                eventually(crowd.is_managed, 300, "all are managed")
+                eventually(lambda: not stalled(crowd.world, "args"), 300, "stalled no more")
                 neighbour.goes_on()
                 figures.tell("each cut to one item")
 
@@ -207,7 +207,7 @@ class TestConfined:
                 most = JOBS // OWNERS
                 for number in range(OWNERS):
                     of = partial(counted.status, f"c{number:02}")
-                    eventually(lambda of=of: of().get("activeCount") == most, 120, "counted")
+                    eventually(lambda of=of: of().get("activeCount") == most, 300, "counted")
                 figures.tell("3,000 active Jobs")
 
                 operator.stop()
@@ -216,7 +216,7 @@ class TestConfined:
                 figures.tell("a restart with them")
             finally:
                 neighbour.end()
-            switching.result(60)
+            switching.result(300)
             lease = api.raw("GET", LEASE).must()["spec"]
             assert operator.running
             assert cgroup.killed == 0

@@ -44,7 +44,7 @@ def complete_for_kubectl() -> None:
     and in the end a directive (kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins).
     """
     *words, last = [program_name(), *sys.argv[1:]]
-    os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last}"
+    os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last and shlex.quote(last)}"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     candidates = _answer("complete_fish").rstrip("\n")
     echo_lines(f"{candidates}\n{_NO_FILES}" if candidates else _FILES)
