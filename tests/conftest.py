@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the marker that goes with that option."""
     if _COVERED:
         config.pluginmanager.register(_COVERED)
-    config.addinivalue_line("markers", "late: begins when most others have ended")
+    config.addinivalue_line("markers", "late: runs alone when all others have ended")
     config.addinivalue_line("markers", "apart: has a task of its own, and is no part of task test")
     config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
 
