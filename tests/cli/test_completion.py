@@ -86,6 +86,7 @@ class TestPlugin:
             (["tree", "-o", "j"], ["json"], ":4"),
             (["plan", "-f", ""], [], ":0"),
             (["plan", "-f", "a b/'c"], [], ":0"),
+            (["x sand"], [], ":0"),
         ],
     )
     def test_kubectl_is_told_candidates_and_a_directive(self, programs, words, found, directive):

@@ -22,6 +22,7 @@ MOST_CHANGES: Final = 20
 _LEAST: Final = 250.0
 """The seconds that count at least: an operator may do much when it is started."""
 _KEPT: Final = 5000
+"""The last changes of the operator that can be looked at again."""
 _CREATED: Final = 201
 
 

@@ -34,9 +34,8 @@ class FieldChange(Struct, frozen=True, rename={"kind": "change"}):
 
     An item of a list that is new or gone is one field. moved: the items of a list are in another
     order. taken, released: the value is as before, and the managers hold the field now, or no
-    longer. What is recorded of the managers: they wrote it;
-    one of them wrote it, as they hold it now; they held it before it was removed, and who removed
-    it is unknown; or nobody is recorded.
+    longer. What is recorded of the managers: they wrote it; one of them wrote it, as they hold it
+    now; they held it before it was removed, and who removed it is unknown; or nobody is recorded.
     """
 
     path: str
