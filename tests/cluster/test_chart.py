@@ -258,7 +258,7 @@ class TestOnAServer:
         # By Helm 3, the previous version, and this one over it.
         three("install", *AT, "--create-namespace", previous(tmp_path))
         assert not has_priority(api)
-        with operator(cluster, three, {}, tmp_path, **HURRIED) as runs:
+        with operator(cluster, three, {}, tmp_path, **PATIENT) as runs:
             eventually(lambda: all_trust(api), what="caBundle")
             eventually(lambda: holder(api), what="a leader")
             three("upgrade", *AT, CHART)
@@ -273,7 +273,7 @@ class TestOnAServer:
             assert api.get(DEPLOYMENT).must()["spec"]["replicas"] == 3
             assert runs.stop() == 0
             assert complaints(runs) == []
-        with operator(cluster, four, MORE, tmp_path, **HURRIED) as runs:
+        with operator(cluster, four, MORE, tmp_path, **PATIENT) as runs:
             eventually(lambda: all_trust(api), what="caBundle of all")
             eventually(lambda: holder(api), what="a leader")
 
@@ -319,9 +319,10 @@ DEFINITIONS_OF_HEDGEROW = (
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     "?labelSelector=app.kubernetes.io/part-of%3Dhedgerow"
 )
-HURRIED = {
-    "HEDGEROW_LEASE_DURATION": "3s",
+PATIENT = {
+    "HEDGEROW_LEASE_DURATION": "60s",
 }
+"""However slowly the server answers while Helm writes; who stops in good order releases it."""
 AT = ("--namespace", NAMESPACE, RELEASE)
 DEPLOYMENT = {
     "apiVersion": "apps/v1", "kind": "Deployment",

@@ -41,8 +41,6 @@ ROLES = ("Role", "ClusterRole")
 CONFIGURATION = "ValidatingWebhookConfiguration"
 LABEL = "hedgerow.dev/controller"
 PORTS = {"ports": [{"port": 1}]}
-BRIEF = ("--lease-duration", "6s")
-"""An abandoned Lease is waited for so long."""
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +130,7 @@ class TestTheReplica:
         ):
             api.apply(unasked(manifest), "kubectl").must()
         mark = nodes_audit.mark()
-        flags = [*arguments("cluster"), *addresses(free_port), *BRIEF]
+        flags = [*arguments("cluster"), *addresses(free_port)]
         told = environment("cluster")
         with Operator(kubeconfig, tmp_path / "log", *flags, **told) as operator:
             trust = eventually(lambda: trusted_everywhere(api), what="caBundle")

@@ -417,6 +417,15 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
     def collected() -> bool:
         return collect(run.people, run.scenario.children)
 
+    own = f"{run.scenario.resource['kind']}/"
+    last = known.endings[known.last(step)]
+    tells = any(obj.get("status") for name, obj in last.items() if name.startswith(own))
+
+    def has_told() -> bool:
+        """Return whether a slow operator has seen what was made anew: silence alone may precede."""
+        live = run.people.get(run.scenario.resource) or {}
+        return not tells or bool(live.get("status"))
+
     async def await_start(number: int) -> None:
         """Where schedules run on, wait for what the step shows: a later one stops them."""
         if steps[number].moving:
@@ -429,7 +438,10 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
         steps[number].act(run.people)
         await await_start(number)
     if wanted is None:
-        await run.until(lambda: collected() and run.silent() > 2 * run.pace.quiet, "no more writes")
+        await run.until(
+            lambda: collected() and has_told() and run.silent() > 2 * run.pace.quiet,
+            "no more writes",
+        )
     else:
         await run.come_to(wanted, "made anew", lambda people: collected())
     await run.rest(wanted)
