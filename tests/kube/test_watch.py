@@ -30,6 +30,7 @@ from hedgerow.objects import Key
 from kube.asking import changed, config
 
 LIVE, ANEW = Live("7"), Filling(1, last="7")
+CUT = Live("7", 1, is_cut=True)
 
 
 def run(
@@ -182,7 +183,7 @@ class TestLive:
         [
             # It goes on from its version when the server ends the watch, or when it is cut.
             (LIVE, WatchEnded(STEADY), 0.1, LIVE, False),
-            (Live("7", 2), Failed(errors.Dropped("silent"), 95.0), 0.1, Live("7", 1), False),
+            (Live("7", 2), Failed(errors.Dropped("silent"), 95.0), 0.1, CUT, False),
             (LIVE, Failed(errors.Throttled("slow", after=20.0), 0.0), 20.0, Live("7", 1), True),
             # It fills anew when its version is worth nothing any more. After a silence it may be
             # one that never was.
@@ -219,18 +220,25 @@ class TestLive:
         assert [o.problem for o in outcomes] == [None] * UNREPORTED + [cut.error]
 
     @pytest.mark.parametrize(
-        ("error", "times"),
+        ("error", "times", "is_cut"),
         [
-            (errors.Unreachable("refused", sent=False), AWAY),
-            (errors.Dropped("taken by a proxy"), AWAY),
-            (errors.Unavailable("later", code=503), UNREPORTED),
+            (errors.Unreachable("refused", sent=False), AWAY, True),
+            (errors.Dropped("taken by a proxy"), AWAY, True),
+            (errors.Unavailable("later", code=503), UNREPORTED, False),
         ],
     )
-    def test_fills_anew_once_the_server_was_away(self, error, times):
+    def test_fills_anew_once_the_server_was_away(self, error, times, is_cut):
         away = Failed(error, 0.0)
 
-        assert run(Live("7"), *[away] * times)[1] == Live("7", times)
+        assert run(Live("7"), *[away] * times)[1] == Live("7", times, is_cut=is_cut)
         assert run(Live("7"), *[away] * (times + 1))[1] == Filling(times + 1, last="7")
+
+    def test_fills_anew_where_the_server_that_cut_the_watch_says_that_it_starts(self):
+        starts = Failed(errors.Unavailable("not all paths are installed", code=503), 0.0)
+
+        assert run(CUT, starts)[1] == Filling(2, last="7")
+        # Not where it has served a watch in between.
+        assert run(CUT, WatchEnded(0.0), starts)[1] == Live("7", 3)
 
     def test_a_watch_that_is_cut_right_after_each_list_is_a_problem_in_the_end(self):
         listed = Bookmark("8", synced=True)

@@ -123,11 +123,15 @@ class Filling(Struct, frozen=True):
 
 
 class Live(Struct, frozen=True):
-    """A Snapshot was passed on, and all events since then up to `version`."""
+    """A Snapshot was passed on, and all events since then up to `version`.
+
+    `is_cut` tells that the connection was lost and no watch has been opened since.
+    """
 
     version: str
     failures: int = 0
     gaps: int = 0
+    is_cut: bool = False
 
 
 WatchPhase = Filling | Live
@@ -199,12 +203,17 @@ def _undecoded_event(undecoded: Undecoded) -> Changed | Bookmark:
 
 
 def _stopped(
-    phase: WatchPhase, failures: int, draw: float, problem: KubeError | None = None
+    phase: WatchPhase,
+    failures: int,
+    draw: float,
+    problem: KubeError | None = None,
+    *,
+    is_cut: bool = False,
 ) -> tuple[StepResult, WatchPhase]:
     """Continue where the watch stopped; after an incomplete WatchList, use a list instead."""
     outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
-        return outcome, Live(phase.version, failures)
+        return outcome, Live(phase.version, failures, is_cut=is_cut)
     return outcome, Filling(failures, streaming=False, last=phase.last)
 
 
@@ -217,11 +226,14 @@ def _failed(
     if isinstance(error, Silent) and isinstance(phase, Live):
         return StepResult(wait=backoff(failures, draw)), Filling(failures, last=phase.version)
     # A server that was away may come back with a store that was restored: the version that was
-    # sent last may never be sent again. One that is only busy keeps its store.
-    patience = UNREPORTED if isinstance(error, Unavailable) else AWAY
+    # sent last may never be sent again. One that is only busy keeps its store; one that cut the
+    # watch and then is busy has been started again.
+    is_cut = isinstance(error, (Dropped, Unreachable)) or (isinstance(phase, Live) and phase.is_cut)
+    patience = AWAY if is_cut else UNREPORTED
     away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > patience
     if isinstance(error, Dropped) and not (away and isinstance(phase, Live)):
-        return _stopped(phase, failures, draw, error if failures > UNREPORTED else None)
+        problem = error if failures > UNREPORTED else None
+        return _stopped(phase, failures, draw, problem, is_cut=True)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
         return StepResult(wait=0.0), Filling(before, streaming=False, last=phase.last)
@@ -229,7 +241,7 @@ def _failed(
     outcome = StepResult(None, None if routine else error, backoff(failures, draw, error.after))
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:
-        return outcome, Live(phase.version, failures)
+        return outcome, Live(phase.version, failures, is_cut=is_cut)
     streaming = isinstance(phase, Live) or phase.streaming
     return outcome, Filling(failures, streaming=streaming, gaps=gaps, last=_last(phase))
 
