@@ -125,12 +125,15 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """
         return next((source.store.get(key) for source in self._resources.watching(key[0])), None)
 
-    def to_read_again(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
-        """Return the stubs of a resource that were left out, if there is room for all of them."""
+    def to_read_again(self, key: Key, home: str) -> list[tuple[type[View | Resource], Object]]:
+        """Return the stubs of a resource that were left out, if there is room for all of them.
+
+        `home` is the namespace of its children.
+        """
         live = self.resource(key) if self.door.stubs["sum"] else None
         if live is None:
             return []
-        owned = self.owned(metadata(live)["uid"], key[0])
+        owned = self.owned(metadata(live)["uid"], home)
         together = ((self.resources[0].kind, live), *owned, *self.contributable(key))
         shortened = [(kind, obj, why) for kind, obj in together if (why := excess_of(obj))]
         left_out = [(kind, obj) for kind, obj, why in shortened if why.of == "sum"]
@@ -190,16 +193,14 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         ]
 
     def owned(self, uid: str, namespace: str) -> list[tuple[type[View], Object]]:
-        """Return the cached children whose controller reference has this uid."""
-        return self._of_children(OWNER, uid, namespace)
+        """Return the cached children in a namespace whose controller reference has this uid.
 
-    def _of_children(
-        self, index: str, value: Hashable, namespace: str
-    ) -> list[tuple[type[View], Object]]:
+        Anybody may write that uid into an object of another namespace, which is no child.
+        """
         return [
             (cast("type[View]", source.kind), obj)
             for source in self._children.watching(namespace)
-            for obj in source.store.by(index, value)
+            for obj in source.store.by(OWNER, (uid, namespace))
         ]
 
     def concerning(self, key: Key) -> list[View]:
@@ -436,7 +437,7 @@ def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
 
 def _owner(obj: Object) -> Iterable[Hashable]:
     uid = controller_of(obj).get("uid")
-    return (uid,) if uid else ()
+    return ((uid, key_of(obj)[0]),) if uid else ()
 
 
 def _contributor(target: ContributesTo, obj: Object) -> Key | None:

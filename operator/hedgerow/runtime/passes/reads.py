@@ -157,7 +157,8 @@ class Reads:
 
     async def _left_out(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""
-        for kind, obj in self._context.cache.to_read_again(self._key):
+        home = self._context.controller.home(self._key)
+        for kind, obj in self._context.cache.to_read_again(self._key, home):
             ref = ref_of(kind.api, obj)
             whole = await self._context.applier.find(ref)
             if whole is not None:
