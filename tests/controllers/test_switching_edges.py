@@ -31,6 +31,8 @@ from controllers.stories import (
 )
 from controllers.switching import CHECKED, START, SwitchWorld
 from controllers.told import kept
+from hedgerow.controllers.bluegreen.scene import contested_in
+from hedgerow_schemas.bluegreen import BlueGreen
 from support.objects.parts import Part
 
 WATCHED = BAKE | {"bakeSeconds": 600, "bakeUnavailableSeconds": 30}
@@ -95,6 +97,31 @@ STORIES = (
         then(scale(Blue=0), down("Green")),
         then(due, on="Green")),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("listed", "count", "told"),
+    [
+        ([], None, ""),
+        ([("demoblue", IMAGE)], 1, ""),
+        ([("demogreen", ".spec.replicas")], 1, ""),
+        ([("demogreen", IMAGE)], 9, f"{IMAGE} of its Deployment"),
+        # Any of those for which the status has no room may be of the template.
+        ([("demoblue", IMAGE)], 3, "2 fields that this status does not list"),
+        ([], 1, "1 fields that this status does not list"),
+    ],
+)
+def test_what_is_contested_of_a_template_keeps_it_from_being_checked(listed, count, told):
+    fields = [
+        {"object": f"Deployment/{name}-deployment", "path": path, "manager": "helm"}
+        for name, path in listed
+    ]
+    status = {"contested": fields, "contestedCount": count}
+    bg = BlueGreen.model_validate(
+        {"metadata": {"name": "demo"}, "spec": {"routeTo": "Green"}, "status": status}
+    )
+
+    assert contested_in(bg, "Green") == told
 
 
 class TestStories:

@@ -18,6 +18,7 @@ from controllers.crons import (
     job_name,
     made_by,
     recorded,
+    remarks,
     row,
     says,
     started,
@@ -91,3 +92,21 @@ def test_another_of_the_name_of_one_that_ran_does_not_count_as_running(stray, he
 
     assert started(desired) == ([] if held else [job_name(3)])
     assert bool(says(desired, "JobAstray")) is held
+
+
+@pytest.mark.parametrize(
+    ("name", "minute", "ready"),
+    [
+        ("Replace", 4.9, "True/Scheduled"),
+        ("Replace", 5, "False/JobAlreadyActive"),
+        ("Forbid", 5, "False/JobAlreadyActive"),
+        ("Allow", 5, "True/Scheduled"),
+    ],
+)
+def test_one_that_lost_its_owner_reference_cannot_be_replaced(name, minute, ready):
+    """It stays until somebody deletes it, and so no start is made."""
+    desired = compose(policy(name, **LISTED), Observed(at(minute), strays=(job(2),)))
+
+    assert bool(started(desired)) is (name == "Allow")
+    assert says(desired, "Ready").startswith(ready)
+    assert bool(remarks(desired)) is (name != "Allow")

@@ -69,7 +69,7 @@ class Scene:
     ready_since: datetime | None = None
     unavailable_since: datetime | None = None
     contested: str = ""
-    """The fields that others hold of the chosen colour's template, while it is to be checked."""
+    """What others hold of the chosen colour's template, while it is to be checked."""
     frozen: tuple[Phase, ...] = ()
     """Serving colours with an unchecked new spec: their Deployments stay as they are."""
 
@@ -259,13 +259,18 @@ def _declared_before(bg: BlueGreen, phase: Phase) -> str:
 
 
 def contested_in(bg: BlueGreen, phase: Phase) -> str:
-    """Return a field of a colour's template that somebody else holds, as the status has it.
+    """Return which field of a colour's template somebody else holds, as the status has it.
 
-    Once they give it up, other pods run than those that were checked.
+    Once they give it up, other pods run than those that were checked. Of fields for which the
+    status has no room, any may be such a one.
     """
-    name = f"Deployment/{deployment_name(bg, phase)}"
-    paths = (field.path for field in bg.status.contested if field.object == name)
-    return next((path for path in paths if path.startswith(".spec.template")), "")
+    name, status = f"Deployment/{deployment_name(bg, phase)}", bg.status
+    paths = (field.path for field in status.contested if field.object == name)
+    listed = next((path for path in paths if path.startswith(".spec.template")), "")
+    more = (status.contested_count or 0) - len(status.contested)
+    if listed:
+        return f"{listed} of its Deployment"
+    return f"{more} fields that this status does not list" if more > 0 else ""
 
 
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:

@@ -259,7 +259,7 @@ def seconds(span: timedelta) -> str:
 def _undecided(scene: Scene) -> str:
     """Return the message about the first check that has not passed; failed ones come first."""
     if scene.contested:
-        return f"it is not checked while somebody else holds {scene.contested} of its Deployment"
+        return f"it is not checked while somebody else holds {scene.contested}"
     waiting = [check for check in scene.trial.statuses if check.verdict != "Passed"]
     if not waiting:
         return "all checks have passed" if scene.trial.statuses else "it has not been checked yet"

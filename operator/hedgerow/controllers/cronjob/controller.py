@@ -77,6 +77,9 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     behind = missed_count(cj, schedule, record, plan, since=since, now=now)
     due = None if cj.spec.suspend else plan.due
     blocking = [job.name for job in (*jobs, *strays) if blocks_next_start(cj, job)]
+    # With Replace, all go but those that this CronJob does not control any more.
+    staying = jobs if cj.spec.concurrency_policy == "Forbid" else ()
+    waits_for = [job.name for job in (*staying, *strays) if job.name in blocking]
     is_held = is_stuck(plan) or bool(due)
     full = is_held and not blocking and is_full(cj, (*jobs, *strays))
     replaced = frozenset(blocking if due and cj.spec.concurrency_policy == "Replace" else ())
@@ -85,7 +88,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     taken = [start.name for start in made if start.name in foreign]
     made = [] if taken else made
     verdict = (
-        *(name_taken(taken) or health(cj, plan, wrong, blocking=blocking, full=full)),
+        *(name_taken(taken) or health(cj, plan, wrong, blocking=waits_for, full=full)),
         *ahead(record),
         *astray(strays),
     )
@@ -101,7 +104,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
         ),
         (
             *progress(cj, jobs, record),
-            *remarks(cj, record, plan, behind, blocking=blocking, full=full),
+            *remarks(cj, record, plan, behind, blocking=waits_for, full=full),
             *((wrong,) if wrong and starts_any(cj) else ()),
         ),
         wait(record, plan.upcoming if starts_any(cj) else None, now),
@@ -233,14 +236,14 @@ def held_back(
 ) -> Notice | None:
     """Return why starts are held back, or None.
 
-    With Forbid a start may wait for a Job. If several in a row were missed for one, it is stuck.
+    A start may wait for a Job. If several in a row were missed for one, it is stuck.
     """
     if wrong:
         return wrong
     if full:
         return Notice(FULL, limited(cj), "Warning")
-    if blocking and cj.spec.concurrency_policy == "Forbid" and is_stuck(plan):
-        return Notice(WAITS, blocked(plan.missed, blocking))
+    if blocking and is_stuck(plan):
+        return Notice(WAITS, blocked(cj, plan.missed, blocking))
     return None
 
 
@@ -311,12 +314,12 @@ def limited(cj: CronJob) -> str:
     return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until a Job ends"
 
 
-def blocked(missed: int, blocking: Sequence[str]) -> str:
+def blocked(cj: CronJob, missed: int, blocking: Sequence[str]) -> str:
     """Return the message that starts are missed, since a Job does not end."""
     more = f" (and {len(blocking) - 1} more)" if len(blocking) > 1 else ""
     return (
         f"{missed} starts in a row were missed: Job {blocking[0]} has not ended{more}, and with"
-        " concurrencyPolicy Forbid none is started beside it"
+        f" concurrencyPolicy {cj.spec.concurrency_policy} none is started beside it"
     )
 
 
@@ -362,7 +365,7 @@ def remarks(
         yield Notice("MissedStart", note, "Warning")
     if full:
         yield Notice(FULL, limited(cj), "Warning")
-    if plan.due and blocking and cj.spec.concurrency_policy == "Forbid":
+    if plan.due and blocking:
         yield Notice(WAITS, f"the start of {shown(plan.due)} waits: {blocking[0]} has not ended")
 
 
