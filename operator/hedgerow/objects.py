@@ -198,6 +198,12 @@ def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((owner for owner in owners if owner.get("controller") is True), none)
 
 
+def is_of(owner: Mapping[str, Any], api: ApiResource) -> bool:
+    """Return whether an owner reference is to a resource of this group and kind, of any version."""
+    group, _, _ = str(owner.get("apiVersion", "")).rpartition("/")
+    return (group, owner.get("kind")) == (api.group, api.kind)
+
+
 def annotation(obj: Mapping[str, Any], name: str) -> str:
     """Return an annotation's value; an empty string if there is none, or it is no text."""
     annotations: Mapping[str, Any] = metadata(obj).get("annotations") or {}

@@ -62,16 +62,22 @@ def former(**change: Any) -> Object:
 
 
 class TestNames:
-    def test_what_an_earlier_resource_of_our_name_left_is_waited_for(self):
-        made = planned(plan_input(name_conflict=former()))
+    @pytest.mark.parametrize("version", ["app.demo.kakao.com/v1", "app.demo.kakao.com/v2"])
+    def test_what_an_earlier_resource_of_our_name_left_is_waited_for(self, version):
+        made = planned(plan_input(name_conflict=former(apiVersion=version)))
 
         assert made.writes == ()
         assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
 
     @pytest.mark.parametrize(
         "name_conflict",
-        [former(name="other"), former(kind="Other"), former(controller=False)],
-        ids=["another resource's", "another kind's", "nobody's"],
+        [
+            former(name="other"),
+            former(kind="Other"),
+            former(apiVersion="example.com/v1"),
+            former(controller=False),
+        ],
+        ids=["another resource's", "another kind's", "another group's", "nobody's"],
     )
     def test_somebody_elses_object_is_never_written(self, name_conflict):
         made = planned(plan_input(name_conflict=name_conflict))

@@ -24,7 +24,14 @@ from hedgerow.fields.ownership import (
 )
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.refused import as_held
-from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating, metadata
+from hedgerow.objects import (
+    PLACEHOLDER,
+    ChildId,
+    controller_of,
+    is_of,
+    is_terminating,
+    metadata,
+)
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.declaration import declared_part
@@ -161,7 +168,7 @@ class ChildPlanner:
         if name_conflict is not None:
             former = controller_of(name_conflict)
             resource = self.plan_input.resource
-            same = (former.get("kind"), former.get("name")) == (resource.api.kind, resource.name)
+            same = is_of(former, resource.api) and former.get("name") == resource.name
             # An earlier resource of this name left it; garbage collection will delete it.
             return self._waiting() if same or is_terminating(name_conflict) else self._foreign()
         if self.entry.state is EntryState.TAKEN:

@@ -35,7 +35,9 @@ def source(cache: Cache, kind: str) -> Source:
 
 
 def child(**owner: Any) -> Object:
-    reference = {"kind": "BlueGreen", "name": "demo", "uid": "u", "controller": True} | owner
+    api = CONTROLLER.resource.api
+    identity = {"apiVersion": api.group_version, "kind": api.kind, "name": "demo"}
+    reference = {**identity, "uid": "u", "controller": True, **owner}
     meta = {"name": "x", "namespace": "ns", "resourceVersion": "1", "ownerReferences": [reference]}
     return {"metadata": meta}
 
@@ -154,10 +156,15 @@ class TestConcerned:
 
         assert self.of("BlueGreen", obj) == [("ns", "demo")]
 
-    def test_a_child_concerns_the_resource_of_its_controllers_name_whatever_the_uid(self):
-        assert self.of("Service", child(uid="former")) == [("ns", "demo")]
+    @pytest.mark.parametrize(
+        "owner", [{"uid": "former"}, {"apiVersion": "app.demo.kakao.com/v1alpha1"}]
+    )
+    def test_a_child_concerns_the_resource_of_its_controllers_name_whatever_the_uid(self, owner):
+        assert self.of("Service", child(**owner)) == [("ns", "demo")]
 
-    @pytest.mark.parametrize("owner", [{"kind": "Other"}, {"controller": False}])
+    @pytest.mark.parametrize(
+        "owner", [{"kind": "Other"}, {"apiVersion": "example.com/v1"}, {"controller": False}]
+    )
     def test_a_child_of_another_concerns_nobody(self, owner):
         assert self.of("Service", child(**owner)) == []
 

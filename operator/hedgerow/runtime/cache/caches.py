@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
-from hedgerow.objects import Installation, controller_of, metadata
+from hedgerow.objects import Installation, controller_of, is_of, metadata
 from hedgerow.plan.too_large import MARK, concerned_by, excess_of
 from hedgerow.runtime.cache.door import Door, Shelf
 from hedgerow.runtime.cache.store import Index, Store, key_of
@@ -427,7 +427,7 @@ def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
     """Return the key of the resource of this controller that controls an object, or nothing."""
     owner = controller_of(obj)
-    if owner.get("kind") != controller.resource.api.kind:
+    if not is_of(owner, controller.resource.api):
         return ()
     namespace, name = key_of(obj)[0], str(owner.get("name", ""))
     if controller.is_for_namespaces:
