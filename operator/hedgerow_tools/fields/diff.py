@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hedgerow.encoding import to_ascii
 from hedgerow.fields.canonical import identical
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.paths import is_list, path_of, show
 from hedgerow.fields.redaction import HIDDEN, is_private
 from hedgerow.objects import metadata
@@ -82,9 +83,9 @@ def difference(
 ) -> tuple[Line, ...]:
     """Return the fields that differ between two versions of an object; None: it does not exist.
 
-    Its status, its identity and the metadata that only the server sets are left out. Values of a
-    Secret are compared, but hidden in the result. `structure` is that of the object's kind, if
-    known.
+    Its identity and the metadata that only the server sets are left out, and its status unless
+    `writes_status`. Values of a Secret are compared, but hidden in the result. `structure` is that
+    of the object's kind, if known.
     """
     was, now = fields(before, after, structure), fields(after, before, structure)
     old, new = was.leaves, now.leaves
@@ -190,7 +191,7 @@ def fields(
     if live is None:
         return ComparedFields({}, {})
     left_out = _BOOKKEEPING - _DELETION if whole else _BOOKKEEPING
-    tops = ("kind",) if whole else ("status", "kind")
+    tops = ("kind",) if whole or writes_status(live, other) else ("status", "kind")
     lent = [{**entry, "manager": _SHAPES} for entry in _managed(other)]
     meta = {name: value for name, value in metadata(live).items() if name not in left_out}
     looked: Object = {
@@ -205,6 +206,20 @@ def fields(
         elif _counts(node):
             compared.leaves[node.field_path] = _honest(node)
     return compared
+
+
+def writes_status(*versions: Object | None) -> bool:
+    """Return whether writes to the object itself write its status, as managed fields record.
+
+    So it is of a kind without a status subresource. With one, the status changes at any time, and
+    by other writes than those that are compared.
+    """
+    return any(
+        "f:status" in tree
+        for live in versions
+        for holder, _, tree in entries(live or {})
+        if not holder.subresource
+    )
 
 
 def _is_item(node: Node) -> bool:

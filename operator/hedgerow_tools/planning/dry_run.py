@@ -29,7 +29,7 @@ from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_tools.fields.allocated import without_uid
-from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.diff import difference, writes_status
 from hedgerow_tools.fields.forecast import ObjectForecast, WriteRefusal, held_by
 from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.merge import merge
@@ -330,7 +330,7 @@ class Submission:
         live = submitted.live
         looked_at = self.stored if self.applier.release and self.stored else live
         moved = _moved(live, past, self.applier, looked_at)
-        merged = self._merge(moved, self.manifest)
+        merged = self._merge(moved, self._declared(live))
         if _content(merged) == _content(live):
             return replace(submitted, live=merged)
         try:
@@ -345,6 +345,12 @@ class Submission:
             why = MIGRATED.format(self.applier.tool)
             return replace(submitted, live=_counted(merged, self.stored or {}), merged=why)
         return replace(submitted, live=_held_as(answer.object, merged))
+
+    def _declared(self, live: Object) -> Object:
+        """Return the manifest as the server takes it: without a status that has an endpoint."""
+        if writes_status(live):
+            return self.manifest
+        return {name: value for name, value in self.manifest.items() if name != "status"}
 
     def _merge(self, live: Object, body: Object, taken: Iterable[Leaf] = ()) -> Object:
         return merge(live, body, self.field_manager, taken=taken, structure=self.structure)
@@ -365,8 +371,8 @@ class Submission:
             meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
             base = identity(self.ref)
             base["metadata"] = {**base["metadata"], **meta}
-            return Submitted(self._merge(base, self.manifest), why)
-        body = without_nulls(self.manifest)
+            return Submitted(self._merge(base, self._declared(base)), why)
+        body = without_nulls(self._declared(self.stored))
         leaves = ownership.judge(body, self.stored, self.field_manager).contested
         held = tuple(
             held_by(self.ref, leaf, holder)

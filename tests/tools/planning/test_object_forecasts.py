@@ -26,6 +26,8 @@ from hedgerow_tools.planning.object_forecasts import (
 from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE
 from runtime.world import NS, World, pods
+from support.objects import definitions
+from support.objects.definitions import free, of
 from support.objects.drawn import WIDGET
 from support.server.apiserver import Act, Exchange, Reply, refusal
 from support.server.connected import connected
@@ -59,6 +61,15 @@ def widget(spec: Object, name: str = "w", version: str = WIDGETS, **meta: Any) -
 def definition(version: str = "v1", **more: Any) -> Object:
     [known] = WIDGET["spec"]["versions"]
     return {**WIDGET, "spec": {**WIDGET["spec"], "versions": [{**known, "name": version}], **more}}
+
+
+GADGET = replace(
+    custom(definitions.definition("plan.example.com", "Gadget", of(status=free()))), status=False
+)
+
+
+def gadget(name: str = "g", **status: str) -> Object:
+    return of_kind(WIDGETS, "Gadget", name, {"status": status}, namespace=NS)
 
 
 def ordered(*names: str) -> Object:
@@ -160,6 +171,34 @@ class TestApplied:
 
         assert found.verdict == "changes"
         assert [line.kind for line in found.objects[0].lines] == ["shared"]
+
+    async def test_a_status_that_is_no_subresource_is_planned_as_any_field(self):
+        found = {}
+        for applier in (HELM, FORCE):
+            plan = Plan(applier=applier)
+            plan.server.serve(GADGET)
+            plan.server.apply(gadget(phase="New", since="1"), "argo")
+            plan.server.apply(gadget(phase="New", next="1"), "helm")
+            found[applier.takes] = await plan.last(gadget(phase="Old"))
+
+        assert [(held.path, held.live) for held in contested(found[False])] == [
+            (".status.phase", "New")
+        ]
+        assert [(line.kind, line.path) for line in found[True].objects[0].lines] == [
+            ("changed", ".status.phase"), ("removed", ".status.next"),
+        ]  # fmt: skip
+        made = (await plan.last(gadget("new", phase="Old"))).objects[0]
+        assert [line.path for line in made.lines] == [".status.phase"]
+
+    async def test_a_status_that_is_a_subresource_is_not(self):
+        plan = Plan("patch gadgets", applier=HELM)
+        plan.server.serve(replace(GADGET, status=True))
+        plan.server.apply(gadget(phase="New"), "helm")
+        found = [await plan.last(gadget(phase="Old"))]
+        plan.api.denied = set()
+        found.append(await plan.last(gadget(phase="Old")))
+
+        assert [one.verdict for one in found] == ["nothing", "nothing"]
 
     async def test_every_holder_of_a_contested_field_is_told(self):
         plan = Plan()
