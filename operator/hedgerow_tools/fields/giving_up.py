@@ -74,7 +74,7 @@ def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRe
         field_path
         for _, tree in taken
         for field_path in leaves(tree)
-        if not is_key(field_path) and are_meant(meant, kind, name, field_path)
+        if are_meant(meant, kind, name, field_path)
     )
     rest, known = holdings(live), held(live)
     losing = {holder for holder, _ in taken}
@@ -197,5 +197,5 @@ def co_owning_apply(live: Object, manager: str, endpoint: str) -> tuple[FieldPat
         field_path
         for field_path in leaves(entry(live, manager, endpoint) or {})
         if len(holders[field_path]) == 1 and values.at(field_path) is not ABSENT
-        if not is_key(field_path) and not is_hollow(known, field_path) and not is_mark(field_path)
+        if not is_hollow(known, field_path) and not is_mark(field_path)
     )

@@ -11,7 +11,7 @@ from hedgerow_tools.fields.giving_up import (
     losses,
     nothing,
 )
-from support.objects.judged import live, want
+from support.objects.judged import item, live, want
 
 OURS = "hedgerow-two-bluegreen"
 SPEC = {"f:spec": {"f:replicas": {}, "f:paused": {}}}
@@ -93,12 +93,15 @@ class TestBequest:
             ("f:metadata", "f:labels", "f:app"),
         )
 
-    def test_keys_of_items_go_with_their_items(self):
+    @pytest.mark.parametrize("names", [("port", "name"), ("port",)])
+    def test_keys_of_items_are_among_it(self, names):
         obj = live(
-            want("Service", "v1", spec={"ports": [{"port": 80, "name": "a"}]}), (OURS, PORTS)
+            want("Service", "v1", spec={"ports": [{"port": 80, "name": "a"}]}),
+            (OURS, {"f:spec": {"f:ports": {'k:{"port":80}': item(*names)}}}),
         )
 
-        assert [field_path[-1] for field_path in co_owning_apply(obj, OURS, "")] == ["f:name"]
+        places = co_owning_apply(obj, OURS, "")
+        assert [field_path[-1] for field_path in places] == [f"f:{name}" for name in names]
 
     def test_of_a_status_it_is_by_the_statuss_entry(self):
         obj = live(

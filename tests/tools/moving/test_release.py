@@ -205,6 +205,18 @@ class TestOfOthers:
         assert garden.held("replicas") == set(replicas.split())
         assert garden.held("minReadySeconds") == set(seconds.split())
 
+    @pytest.mark.parametrize(("others", "code"), [(("argo",), 0), ((), 3)])
+    def test_items_of_which_only_the_keys_are_held_go_too(self, garden, typed, others, code):
+        container = {"name": "c", "ports": [{"containerPort": 80, "protocol": "TCP"}]}
+        for manager in ("flux", *others):
+            garden.also(manager, template={"spec": {"containers": [container]}})
+        spec = garden.live["spec"]
+
+        assert typed(CHILD, "--from", "flux", "--yes")[0] == code
+
+        assert garden.held("containerPort") == (set(others) or {"flux"})
+        assert garden.live["spec"] == spec
+
 
 class TestRefused:
     @pytest.mark.parametrize("field", ["spec.a; Service/x: b", "spec.a\nService/x: b", "a;"])
