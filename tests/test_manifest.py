@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import time
 from types import SimpleNamespace
@@ -38,11 +39,19 @@ class TestRead:
         assert from_yaml(to_yaml(*objects)) == objects
 
     def test_times_stay_as_they_are_written_and_keys_are_strings(self):
-        text = "{2026-01-01: 2026-01-01T00:00:00Z, 2: a, 1.5: b, true: c, no: d}"
+        text = "{2026-01-01: 2026-01-01T00:00:00Z, 2: a, 1.5: b, 1: c, true: d, 0: e, no: f}"
 
-        assert from_yaml(text) == (
-            {"2026-01-01": "2026-01-01T00:00:00Z", "2": "a", "1.5": "b", "true": "c", "false": "d"},
-        )
+        [found] = from_yaml(text)
+        assert found == {
+            "2026-01-01": "2026-01-01T00:00:00Z", "2": "a", "1.5": "b", "1": "c", "true": "d",
+            "0": "e", "false": "f",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("between", ["\n", "\r\n", " \n\n", "\n---\n"])
+    def test_json_documents_may_follow_each_other(self, between):
+        text = json.dumps({"a": "}\n{"}) + between + json.dumps({"b": {}}, indent=2)
+
+        assert from_yaml(text) == ({"a": "}\n{"}, {"b": {}})
 
     @pytest.mark.parametrize(
         ("word", "value"),
@@ -52,7 +61,7 @@ class TestRead:
             ("1e3", 1000), ("1.0", 1), (".5", 0.5), ("1e30", 1e30),
             ("12:30", "12:30"), ("1.2.3", "1.2.3"), ("=", "="), ("~", None), ("Null", None),
             ("2026-01-01", "2026-01-01"), ("18446744073709551616", 18446744073709551616),
-            ("!!float 5", 5), ("'y'", "y"),
+            ("!!float 5", 5), ("'y'", "y"), ("!!binary |\n  aGVs\n  bG8=", "hello"),
         ],
     )  # fmt: skip
     def test_a_plain_word_means_what_it_means_to_kubectl(self, word, value):
@@ -113,9 +122,13 @@ class TestRefused:
             ("{a: " * 30_000 + "}" * 30_000, "line 1: it is nested more than 100 levels deep"),
             ("- " * 101 + "x", "line 1: it is nested more than 100 levels deep"),
             (DEEPENED, "line 101: it is nested more than 100 levels deep"),
-            ("? [a]\n: b", "line 1: found unhashable key"),
+            ("? [a]\n: b", "line 1: the key ['a'] is no string"),
+            ("a: !!map x", "line 1: expected a mapping node"),
             ("~: b", "line 1: the key None is no string"),
-            ("a: !!binary x", "could not determine a constructor for the tag"),
+            ("a: !!binary x", "line 1: 'x' is no text in base64"),
+            ("a: !!binary aGVs bG8=", "line 1: 'aGVs bG8=' is no text in base64"),
+            ("a: !!binary /w==", "line 1: '/w==' is no text in base64"),
+            ("{a: 1}\n{a: [}", "line 2: did not find expected node content"),
             ("a: !!set {x}", "could not determine a constructor for the tag"),
             ("a: !!python/object:os.system x", "could not determine a constructor for the tag"),
             ("a: " + "9" * 5000, "a value cannot be read"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
@@ -35,6 +36,7 @@ _UNQUOTED: Final = re.compile(r"[^#]*\bschedule:\s*[*@]")
 """An unquoted schedule, which YAML reads as an alias or cannot read."""
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
 """What stands for bytes that are no UTF-8."""
+_BINARY: Final = "tag:yaml.org,2002:binary"
 _BOOL: Final = "tag:yaml.org,2002:bool"
 _INT: Final = "tag:yaml.org,2002:int"
 _FLOAT: Final = "tag:yaml.org,2002:float"
@@ -48,7 +50,10 @@ _DECIMAL: Final = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][+-]?[0-9]+
 _NO_JSON: Final = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WHOLE: Final = 1e21
 """From this number on, Go writes a float with an exponent."""
-_NOT_JSON: Final = ("binary", "set", "omap", "pairs")
+_NOT_JSON: Final = ("set", "omap", "pairs")
+_JSON: Final = re.compile(r"\s*\{")
+_NEXT_JSON: Final = re.compile(r"(?<=\})(\s*\n)(?=\{)")
+"""Between two JSON documents, as jq writes them: no single one has this, not even in a string."""
 _ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -149,9 +154,12 @@ class _Loader(yaml.CSafeLoader):
         "<": [("tag:yaml.org,2002:merge", re.compile("<<$"))],
     }
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping = super().construct_mapping(node, deep)
-        return {_key(key, node): value for key, value in mapping.items()}
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            return super().construct_mapping(node, deep)  # refuses it
+        self.flatten_mapping(node)
+        build: Any = cast("Any", self).construct_object
+        return {_key(build(key, deep=True), node): build(value, deep) for key, value in node.value}
 
 
 for _tag in _NOT_JSON:
@@ -198,6 +206,15 @@ def _boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
     return node.value.lower() in {"y", "yes", "true", "on"}
 
 
+def _decoded(_loader: Any, node: yaml.ScalarNode) -> str:
+    try:
+        return b64decode("".join(node.value.splitlines()), validate=True).decode()
+    except ValueError:
+        raise yaml.MarkedYAMLError(
+            problem=f"{node.value[:20]!r} is no text in base64", problem_mark=node.start_mark
+        ) from None
+
+
 # What is a word here must be in quotes for kubectl.
 _quoting: Any = _Dumper
 _quoting.add_implicit_resolver(_BOOL, _BOOLEAN, [*"yYnN"])
@@ -205,6 +222,7 @@ _quoting.add_implicit_resolver(_FLOAT, _NumberPattern(), [*"0123456789+-."])
 for _tag in (_INT, _FLOAT):
     _Loader.add_constructor(_tag, _constructed)
 _Loader.add_constructor(_BOOL, _boolean)
+_Loader.add_constructor(_BINARY, _decoded)
 
 
 _ENDLESS = 2**31 - 1
@@ -244,6 +262,8 @@ def from_yaml(text: str) -> tuple[Any, ...]:
         raise ManifestError(f"it is larger than {LONGEST // 1024**2} MiB")
     if not text.isascii() and _NO_UTF8.search(text):
         raise ManifestError("it is no text in UTF-8; give YAML or JSON")
+    if _JSON.match(text):
+        text = _NEXT_JSON.sub(r"\1--- ", text)
     try:
         _refuse_depth(text)
         return tuple(_documents(text))

@@ -177,7 +177,8 @@ async def _declared(cluster: Cluster, manifests: Iterable[Object]) -> FoundObjec
             kinds[key] = await _kind(cluster, *key)
         api = kinds[key]
         if isinstance(api, str) or not isinstance(name, str) or not name:
-            why = api if isinstance(api, str) else "it has no metadata.name"
+            lack = "its metadata.name is no string" if name else "it has no metadata.name"
+            why = api if isinstance(api, str) else lack
             ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
             unknown.append(UnknownObject(ref, why))
             continue

@@ -40,9 +40,7 @@ def flaw(obj: Object) -> str:
     if not all(isinstance(obj.get(field), str) for field in ("apiVersion", "kind")):
         return "it has no apiVersion or no kind"
     if not isinstance(named, str) or not named:
-        generated = meta.get("generateName")
-        more = f", and an apply takes no generateName ({generated})" if generated else ""
-        return f"a {obj.get('kind')} has no metadata.name{more}"
+        return f"a {obj.get('kind')}{_nameless(meta)}"
     if named in {".", ".."} or set(named) & set("/%"):
         return f"{titled(obj)}: {named} is no name"
     place = meta.get("namespace")
@@ -54,15 +52,23 @@ def flaw(obj: Object) -> str:
     return ""
 
 
+def _nameless(meta: Object) -> str:
+    named, generated = meta.get("name"), meta.get("generateName")
+    if named:
+        return f": metadata.name is no string: {named!r:.80}"
+    more = f", and an apply takes no generateName ({generated})" if generated else ""
+    return f" has no metadata.name{more}"
+
+
 def _metadata(obj: Object) -> Object:
     meta: Any = obj.get("metadata")
     return meta if is_map(meta) else {}
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a map of strings, or missing."""
+    """Return whether a value is a map of strings, or missing; null is stored as an empty one."""
     if value is None:
         return True
     return isinstance(value, dict) and all(
-        isinstance(text, str) for text in cast("Object", value).values()
+        text is None or isinstance(text, str) for text in cast("Object", value).values()
     )

@@ -23,6 +23,10 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {{generateName: x-}}
 ---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: 7}}
+---
 apiVersion: odd/v1
 kind: Odd
 metadata: {{name: x}}
@@ -108,10 +112,11 @@ class TestFiles:
         assert garden.held("image") == {"old"}
         assert f"Deployment default/{NAME}  " in out
         assert "failed: it has no metadata.name" in out
+        assert "failed: its metadata.name is no string" in out
         assert "Odd x" in out
         assert "failed: the server does not serve it" in out
         assert "of 1 object would be adopted by helm (1 object not there); nothing" in out
-        assert "2 objects failed" in err
+        assert "3 objects failed" in err
 
         code, out, err = typed(*words, "--yes")
         assert code == 1
@@ -122,7 +127,7 @@ class TestFiles:
 
         told = json.loads(typed(*words, "--yes", "-o", "json")[1])
         fates = [one["fate"] for one in told["objects"]]
-        assert fates == ["failed", "failed", "nothing", "absent"]
+        assert fates == ["failed", "failed", "failed", "nothing", "absent"]
         assert (told["dryRun"], told["complete"]) == (False, True)
 
 

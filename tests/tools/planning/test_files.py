@@ -25,7 +25,7 @@ def flaw_of(text: str) -> str:
 class TestFlaw:
     def test_labels_that_are_text_or_nothing_pass(self):
         assert not flaw_of(BLUEGREEN)
-        meta = "{name: demo, labels: {1: a}, annotations: }"
+        meta = "{name: demo, labels: {1: a, b: }, annotations: }"
         assert not flaw_of(BLUEGREEN.replace("{name: demo}", meta))
 
     @pytest.mark.parametrize(
@@ -33,7 +33,9 @@ class TestFlaw:
         [
             ("{name: ''}", "a BlueGreen has no metadata.name"),
             ("x", "a BlueGreen has no metadata.name"),
-            ("{name: 7}", "a BlueGreen has no metadata.name"),
+            ("{name: }", "a BlueGreen has no metadata.name"),
+            ("{name: 7}", "a BlueGreen: metadata.name is no string: 7"),
+            ("{name: y}", "a BlueGreen: metadata.name is no string: True"),
             ("{generateName: demo-}", "an apply takes no generateName (demo-)"),
             ("{name: demo, namespace: 7}", "BlueGreen/demo: metadata.namespace is no string: 7"),
             ("{name: demo, namespace: [a]}", "BlueGreen/demo: metadata.namespace is no string"),
