@@ -38,7 +38,16 @@ from hedgerow_tools.planning.object_forecasts import ObjectForecaster
 from hedgerow_tools.planning.resource_forecasts import ResourceForecaster
 from support.helm.chart import Helm
 from support.helm.programs import HELM_3, HELM_4
-from support.objects.drawn import KINDS, WAYS, WIDGET, content, must_be_refused, must_equal, told
+from support.objects.drawn import (
+    KINDS,
+    WAYS,
+    WIDGET,
+    content,
+    holders,
+    must_be_refused,
+    must_equal,
+    told,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -106,10 +115,11 @@ def must_say(
     """Fail unless each value, holder, action, order and the exit code are as foretold."""
     [found] = forecast.objects
     lines = foreseen(stored, real, manager, structure)
-    changed = "configured" if lines else "unchanged"
+    is_changed = stored is None or lines or holders(stored) != holders(real)
+    changed = "configured" if is_changed else "unchanged"
     assert told(found.lines) == told(lines), str(forecast)
     assert found.action == ("created" if stored is None else changed), str(forecast)
-    assert EXITS[forecast.verdict] == (2 if stored is None or lines else 0)
+    assert EXITS[forecast.verdict] == (2 if is_changed else 0)
     differs = stored is not None and value_of(stored) != value_of(real)
     assert stored is None or any(line.is_change for line in found.lines) is differs
 

@@ -14,6 +14,7 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.paths import is_list, path_of, show
 from hedgerow.fields.redaction import HIDDEN, is_private
+from hedgerow.fields.sets import members
 from hedgerow.objects import metadata
 from hedgerow_tools.fields.field_tree import owners
 
@@ -220,6 +221,24 @@ def writes_status(*versions: Object | None) -> bool:
         for holder, _, tree in entries(live or {})
         if not holder.subresource
     )
+
+
+def is_held_otherwise(before: Object | None, after: Object | None) -> bool:
+    """Return whether writes to the object itself hold other places of it than before.
+
+    Besides what `difference` tells, these are maps and lists that are held as such, and whatever
+    managers gain and lose that do not apply.
+    """
+    return _held(before) != _held(after)
+
+
+def _held(live: Object | None) -> set[tuple[str, str, frozenset[FieldPath]]]:
+    held = (
+        (holder.manager, holder.operation, frozenset(members(tree)))
+        for holder, _, tree in entries(live or {})
+        if not holder.subresource
+    )
+    return {entry for entry in held if entry[-1]}
 
 
 def _is_item(node: Node) -> bool:

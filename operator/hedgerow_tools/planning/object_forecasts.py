@@ -18,6 +18,7 @@ from hedgerow.objects import ObjectRef, is_terminating, metadata
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.allocated import foreseen
+from hedgerow_tools.fields.diff import is_held_otherwise
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal, judged
 from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.unserved import unserved
@@ -224,7 +225,8 @@ class ObjectForecaster:
         unchecked: Iterable[str] = (),
     ) -> Forecast:
         lines = foreseen(stored, submitted.live, self.applier.manager, structure)
-        action = "created" if stored is None else "configured" if lines else "unchanged"
+        changed = lines or submitted.taken or is_held_otherwise(stored, submitted.live)
+        action = "created" if stored is None else "configured" if changed else "unchanged"
         if submitted.live is None:
             action, lines = "refused", ()
         return judged(

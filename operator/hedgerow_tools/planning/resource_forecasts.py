@@ -21,6 +21,7 @@ from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
 from hedgerow_tools.fields.allocated import foreseen
+from hedgerow_tools.fields.diff import is_held_otherwise
 from hedgerow_tools.fields.forecast import (
     Forecast,
     ObjectForecast,
@@ -186,7 +187,7 @@ class ResourceForecaster:
         structure = await self.structures.of(ref.api)
         lines = foreseen(stored, submitted.live, self.applier.manager, structure)
         # Changed holders alone do not count: they depend on how the user applies the resource.
-        changed = any(line.is_change for line in lines)
+        changed = submitted.taken or any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
         return planned_object(ref, action, lines, submitted)
 
@@ -253,9 +254,10 @@ def _forecast(
     if obj.refused:
         return ObjectForecast(**named(obj.ref), action="refused", warnings=obj.warnings)
     lines = foreseen(obj.stored, obj.live, field_manager, structure)
+    changed = lines or is_held_otherwise(obj.stored, obj.live)
     return ObjectForecast(
         **named(obj.ref),
-        action="created" if obj.stored is None else "configured" if lines else "unchanged",
+        action="created" if obj.stored is None else "configured" if changed else "unchanged",
         merged=obj.merged or None,
         forced=tuple(leaf.path for leaf in obj.claims),
         warnings=obj.warnings,

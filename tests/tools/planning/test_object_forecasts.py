@@ -172,6 +172,35 @@ class TestApplied:
         assert found.verdict == "changes"
         assert [line.kind for line in found.objects[0].lines] == ["shared"]
 
+    @pytest.mark.parametrize("empty_first", [True, False])
+    async def test_to_hold_a_map_that_others_fill_or_no_more_is_a_change(self, empty_first):
+        plan = Plan()
+        labels = {"labels": {"a": "b"}, "namespace": NS}
+        by_data = [settings({}, **labels), of_kind("v1", "ConfigMap", "settings", {}, **labels)]
+        by_data = by_data if empty_first else by_data[::-1]
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        plan.server.apply(by_data[0], "helm")
+        found = await plan.last(by_data[1])
+
+        assert (found.verdict, found.objects[0].lines) == ("changes", ())
+        assert "settings would stay as it is, and be held otherwise" in printed(found)
+        plan.server.apply(by_data[1], "helm")
+        assert (await plan.last(by_data[1])).verdict == "nothing"
+
+    async def test_a_field_that_force_takes_where_no_value_shows_it_is_a_change(self):
+        plan = Plan(applier=FORCE)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "helm")
+
+        def elsewhere(exchange: Exchange, act: Act) -> Reply:
+            return act() if exchange.force else conflict(".stringData.a", "argo")
+
+        plan.api.answers["apply ConfigMap"] = elsewhere
+        found = await plan.last(settings({"a": "1"}))
+
+        assert found.verdict == "changes"
+        assert ".stringData.a" in printed(found)
+        assert "taken from argo" in printed(found)
+
     async def test_a_status_that_is_no_subresource_is_planned_as_any_field(self):
         found = {}
         for applier in (HELM, FORCE):
