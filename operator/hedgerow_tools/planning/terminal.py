@@ -172,9 +172,9 @@ def _plain_rows(forecast: Forecast, obj: ObjectForecast, now: datetime) -> Itera
     remedies = (_remedy(forecast, held) for held in contested)
     yield from (PlanRow(text, "faint") for text in dict.fromkeys(remedies))
     yield from _rows(obj)
-    told = {line.path for line in obj.lines}
-    taken = (held for held in forecast.claims if held.path not in told)
-    yield from (PlanRow(_differs(held), "changed", f"taken from {short(held)}") for held in taken)
+    paths = {line.path for line in obj.lines}
+    rest = (held for held in forecast.claims if held.path not in paths)
+    yield from (PlanRow(_differs(held), "changed", f"taken from {short(held)}") for held in rest)
     yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
 
 
