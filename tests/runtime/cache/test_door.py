@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from base64 import b85encode
 from collections.abc import Callable
+from itertools import count
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
 
-from hedgerow.contract import Apply, Desired, Observed, Relation, Select
-from hedgerow.plan.too_large import MOST_BYTES, MOST_VALUES
-from hedgerow.runtime.cache.door import Door, Shelf
-from hedgerow.runtime.cache.store import Store
+from hedgerow.contract import Apply, Desired, Key, Observed, Relation, Select
+from hedgerow.plan.too_large import MOST_BYTES, MOST_VALUES, excess_of
+from hedgerow.runtime.cache.door import AT_ONCE, Door, Shelf
+from hedgerow.runtime.cache.store import Store, key_of
 from hedgerow.runtime.meters import Meters
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.clockwork import MINUTE, started
@@ -24,6 +27,7 @@ KIB = 1024
 BLUE = "demoblue-deployment"
 SMALL, TOO_MANY = 3, MOST_VALUES + 1
 NAMES = ("one", "two", "three", "four")
+CHANCE = Random(1)  # noqa: S311 - the same texts each time
 
 
 def spec(number: int = SMALL, **container: Any) -> dict[str, Any]:
@@ -249,8 +253,13 @@ def sized(most: int) -> Callable[[], Door]:
     return lambda: Door(most)
 
 
+def drawn(size: int) -> str:
+    """Return so many KiB of text that hardly get fewer when they are packed."""
+    return b85encode(CHANCE.randbytes(size * KIB * 4 // 5)).decode()
+
+
 def text(size: int) -> dict[str, Any]:
-    return spec(args=["a" * size * KIB])
+    return spec(args=[drawn(size)])
 
 
 class TestSum:
@@ -331,6 +340,133 @@ class TestSum:
 
         assert self.taken(world) <= 250 * KIB
         assert 1 <= len(self.out(world)) < len(NAMES)
+
+
+class Counted(Key):
+    """A key that counts how often it is compared."""
+
+    __slots__ = ()
+    steps: ClassVar[list[None]] = []
+
+    __hash__ = Key.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        self.steps.append(None)
+        return super().__eq__(other)
+
+
+class Crowd:
+    """A store beyond its budget. What has the same name up to a hyphen is of one resource."""
+
+    def __init__(self, most: int) -> None:
+        self.door, self.left_out, self.asked = Door(most), list[Key](), list[Key]()
+        shelf = Shelf(self.door, self.concerned, manager="hedgerow-bluegreen", give_way=True)
+        shelf.on_left_out = lambda stub: self.left_out.append(key_of(stub))
+        self.store, self.versions = Store(shelf=shelf), count(1)
+
+    def concerned(self, obj: dict[str, Any]) -> tuple[Key, ...]:
+        namespace, name = key_of(obj)
+        self.asked.append(Key(namespace, name))
+        return (Counted(namespace, name.split("-")[0]),)
+
+    def put(self, name: str, namespace: str = "crowded", **fields: Any) -> None:
+        body = thing(name, next(self.versions))
+        body["metadata"] |= {"namespace": namespace, **fields.pop("metadata", {})}
+        self.store.put({"apiVersion": "v1", "kind": "ConfigMap", **body, **fields})
+
+    def is_whole(self, name: str, namespace: str = "crowded") -> bool:
+        found = self.store.get(Key(namespace, name))
+        return found is not None and excess_of(found) is None
+
+
+class TestRoom:
+    """A stub is only made where it makes room, and others do not pay for it."""
+
+    def test_what_takes_as_little_when_it_is_packed_is_not_left_out(self):
+        crowd = Crowd(100 * KIB)
+        for number in range(60):
+            crowd.put(f"n{number}", text="x" * 9 * KIB)
+
+        assert crowd.door.taken > crowd.door.most
+        assert crowd.left_out == []
+
+    def test_nor_what_a_stub_would_keep_and_it_is_tried_once(self):
+        crowd = Crowd(100 * KIB)
+        ours = {"manager": "hedgerow-bluegreen", "operation": "Apply", "subresource": "status"}
+        owned = {**ours, "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:text": {}}}}
+        for number in range(20):
+            status = {"text": drawn(9)}
+            crowd.put(f"n{number}", metadata={"managedFields": [owned]}, status=status)
+        assert crowd.door.taken > crowd.door.most
+        assert crowd.left_out == []
+
+        before = len(crowd.asked)
+        crowd.put("small")
+        assert crowd.asked[before:] == []
+
+    def test_a_namespace_that_takes_less_stays_whole(self):
+        crowd = Crowd(100 * KIB)
+        crowd.put("other", "quiet", text=drawn(20))
+        for number in range(60):
+            crowd.put(f"n{number}", text="x" * 9 * KIB)
+        crowd.put("large", text=drawn(9))
+
+        assert crowd.door.taken > crowd.door.most
+        assert crowd.is_whole("other", "quiet")
+        assert crowd.left_out == [("crowded", "large")]
+
+    def test_what_is_of_the_same_resource_goes_before_a_larger_one(self):
+        crowd = Crowd(160 * KIB)
+        for name, size in (("a-1", 20), ("b-1", 50), ("b-2", 40), ("a-2", 60)):
+            crowd.put(name, text=drawn(size))
+        assert crowd.left_out == []
+
+        crowd.put("other", "quiet", text=drawn(90))
+        assert [name for _, name in crowd.left_out[:2]] == ["a-2", "a-1"]
+
+    def test_one_that_was_left_out_and_is_small_now_is_taken_in_without_room(self):
+        crowd = Crowd(100 * KIB)
+        for number in range(12):
+            crowd.put(f"n{number}", text=drawn(9))
+        _, first = crowd.left_out[0]
+        crowd.put(first, text="x")
+
+        assert not crowd.door.has_room(KIB)
+        assert crowd.is_whole(first)
+
+    def test_large_ones_make_room_as_they_come(self):
+        crowd = Crowd(1024 * KIB)
+        for number in range(16):
+            crowd.put(f"n{number}", text=drawn(300))
+
+        for number in range(3):
+            crowd.put(f"small{number}")
+
+        assert len(crowd.left_out) > 10
+        assert crowd.door.taken <= crowd.door.most
+
+    def test_no_more_are_left_out_for_one_than_the_loop_bears(self):
+        crowd = Crowd(600 * KIB)
+        for number in range(64):
+            crowd.put(f"n{number}", text=drawn(8))
+        most, sizes = 0, (500, 1, 1, 1, 1)
+        for number, size in enumerate(sizes):
+            before = len(crowd.left_out)
+            crowd.put(f"n{number}", "other", text=drawn(size))
+            most = max(most, len(crowd.left_out) - before)
+
+        assert 0 < (most - 1) * 8 * KIB < AT_ONCE
+
+    def test_the_largest_is_found_without_a_look_at_all(self):
+        crowd, most = Crowd(1024 * KIB), 0
+        for number in range(400):
+            before = len(Counted.steps) + len(crowd.asked) + len(crowd.left_out)
+            crowd.put(f"n{number}", text=drawn(4))
+            now = len(Counted.steps) + len(crowd.asked) + len(crowd.left_out)
+            most = max(most, now - before)
+
+        assert len(crowd.left_out) > 100
+        assert most < 40
 
 
 class TestOver:

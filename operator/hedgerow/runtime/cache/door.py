@@ -2,8 +2,8 @@
 
 Of an object that is too large by itself (`plan.too_large`) a stub is cached. All objects together
 may take so many bytes, which are counted exactly; beyond that, stubs are cached of the largest
-objects of the namespace that takes the most. Objects that somebody asked for lately are decoded,
-all others are deflated JSON.
+objects of the namespace that takes the most, as far as these take less. Objects that somebody asked
+for lately are decoded, all others are deflated JSON.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ DECODED_VALUES: Final = 180_000
 """The most values of these. Decoded, each takes some 100 bytes, however few it has in JSON."""
 LOW: Final = 0.9
 """The part of the budget up to which objects that were left out are read again."""
-GAIN: Final = 4096
-"""The bytes of JSON from which on a stub takes less."""
-AT_ONCE: Final = 64
-"""The most objects that are left out for one that comes in, in some 20 ms."""
+GAIN: Final = 1024
+"""The bytes that a stub must take less than its object does when it is packed."""
+AT_ONCE: Final = 256 * 1024
+"""The bytes of JSON that are packed or left out for one object that comes in, and `OVERHEAD` for
+each object of these, in some 20 ms."""
 STEP: Final = 1.05
 """The growth after which it is logged again that there is nothing more to leave out."""
 
@@ -90,13 +91,41 @@ class Shelf:
         controller: str = "",
     ) -> None:
         self.door = door or Door()
-        self.is_bounded, self.concerned = concerned is not None, concerned or _nobody
+        self.is_bounded = concerned is not None
+        self.concerned: Callable[[Object], Iterable[Key]] = concerned or (lambda _: ())
         self.manager = manager
         self.give_way, self.stay = give_way, stay
         self.controller = controller
         self.packing = Packing()
         self.on_left_out: Callable[[Object], object] = lambda _: None
         """Called with the stub of an object that was cached and is left out now."""
+
+
+class _Namespace:
+    """What the objects of a namespace take that may be left out, and which of them are large."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.large: defaultdict[int, dict[CachedObject, tuple[Key, ...]]] = defaultdict(dict)
+        """By the bytes that they take, in steps of `GAIN`: the objects, and whom they concern."""
+        self.together: defaultdict[tuple[Key, ...], dict[CachedObject, None]] = defaultdict(dict)
+        """The same objects, by whom they concern."""
+
+    def add(self, entry: CachedObject, concerned: tuple[Key, ...]) -> None:
+        """Take an object for a large one."""
+        self.large[entry.taken // GAIN][entry] = concerned
+        self.together[concerned][entry] = None
+
+    def pop(self, entry: CachedObject) -> tuple[Key, ...]:
+        """Take an object for a large one no more; return whom it concerns, if it was one."""
+        size = entry.taken // GAIN
+        concerned = self.large[size].pop(entry, ())
+        self.together[concerned].pop(entry, None)
+        if not self.large[size]:
+            del self.large[size]
+        if not self.together[concerned]:
+            del self.together[concerned]
+        return concerned
 
 
 class Door:
@@ -109,9 +138,7 @@ class Door:
         """The bytes that all cached objects take."""
         self.stubs: dict[str, int] = {"bytes": 0, "values": 0, "sum": 0}
         """The number of stubs, by the limit that their objects exceed."""
-        self._by_namespace: defaultdict[str, int] = defaultdict(int)
-        self._large: defaultdict[str, dict[CachedObject, tuple[Key, ...]]] = defaultdict(dict)
-        """By namespace: the objects of which stubs would make room, and whom they concern."""
+        self._namespaces: defaultdict[str, _Namespace] = defaultdict(_Namespace)
         self._decoded: OrderedDict[CachedObject, None] = OrderedDict()
         """The decoded objects, the one asked for last at the end, but for those that stay so."""
         self._decoded_bytes = self._decoded_values = 0
@@ -130,19 +157,15 @@ class Door:
         if too_large is None:
             self._put(entry, obj, text)
         else:
-            self._put_stub(entry, obj, too_large)
+            stub = _stub(entry, obj, too_large)
+            self._put(entry, stub, encode(stub), too_large.of)
             if before is None or before.limit != too_large.of:
                 _tell(entry, too_large)
-        self._make_room()
+        self._make_room(entry)
 
     def leave(self, entry: CachedObject) -> None:
         """Note that an object is no longer cached."""
         self._count(entry, 0)
-        self._large[entry.key[0]].pop(entry, None)
-        if not self._large[entry.key[0]]:
-            del self._large[entry.key[0]]
-        if not self._by_namespace[entry.key[0]]:
-            del self._by_namespace[entry.key[0]]
         if entry in self._decoded:
             self._undecoded(entry)
             del self._decoded[entry]
@@ -169,31 +192,35 @@ class Door:
         if not shelf.is_bounded:
             return None
         too_large = excess(obj, text)
-        was_left_out = before is not None and before.limit == "sum"
+        was_left_out = before is not None and before.limit == "sum" and len(text) > GAIN
         if too_large is None and was_left_out and not self.has_room(len(text)):
             return Excess(len(text), self.most, "sum")
         return too_large
 
-    def _put(self, entry: CachedObject, obj: Object, text: bytes) -> None:
+    def _put(
+        self, entry: CachedObject, obj: Object, text: bytes, limit: SizeLimit | None = None
+    ) -> None:
         entry.size, entry.values = len(text), min(most_values(text), MOST_VALUES)
-        entry.packed = b""
-        self._count(entry, entry.size + OVERHEAD)
-        if entry.limit is None and entry.shelf.give_way and entry.size > GAIN:
-            self._large[entry.key[0]][entry] = tuple(entry.shelf.concerned(obj)) or (entry.key,)
+        entry.packed, entry.limit = b"", limit
+        concerned: tuple[Key, ...] = ()
+        if limit is not None:
+            self.stubs[limit] += 1
+        elif entry.shelf.give_way and entry.size > GAIN:
+            concerned = tuple(entry.shelf.concerned(obj)) or (entry.key,)
+        self._count(entry, entry.size + OVERHEAD, concerned)
         self._decode(entry, obj)
 
-    def _put_stub(self, entry: CachedObject, obj: Object, too_large: Excess) -> Object:
-        stub = stub_of(obj, too_large, entry.shelf.manager, entry.shelf.concerned(obj))
-        entry.limit = too_large.of
-        self.stubs[too_large.of] += 1
-        self._put(entry, stub, encode(stub))
-        return stub
-
-    def _count(self, entry: CachedObject, taken: int) -> None:
+    def _count(self, entry: CachedObject, taken: int, concerned: tuple[Key, ...] = ()) -> None:
         more = taken - entry.taken
-        entry.taken = taken
         self.taken += more
-        self._by_namespace[entry.key[0]] += more
+        namespace = self._namespaces[entry.key[0]]
+        namespace.taken += more if entry.shelf.give_way else 0
+        concerned = namespace.pop(entry) or concerned
+        entry.taken = taken
+        if concerned and taken > OVERHEAD + GAIN:
+            namespace.add(entry, concerned)
+        if not namespace.taken:
+            del self._namespaces[entry.key[0]]
 
     def _decode(self, entry: CachedObject, obj: Object) -> None:
         """Keep an object decoded, and pack those that nobody has asked for lately."""
@@ -209,6 +236,7 @@ class Door:
             oldest, _ = self._decoded.popitem(last=False)
             self._undecoded(oldest)
             self._pack(oldest)
+            oldest.obj = None
 
     def _undecoded(self, entry: CachedObject) -> None:
         self._decoded_bytes -= entry.size
@@ -218,30 +246,40 @@ class Door:
         if not entry.packed and entry.obj is not None:
             entry.packed = entry.shelf.packing.pack(entry.obj)
             self._count(entry, len(entry.packed) + OVERHEAD)
-        entry.obj = None
 
-    def _make_room(self) -> None:
+    def _make_room(self, new: CachedObject) -> None:
         """Leave out the largest objects of the namespace that takes the most, until all fit in.
 
-        Objects of the same resource go with them: it is not managed without them anyway.
+        They are packed first. Objects of the same resource go with them: it is not managed without
+        them anyway. Of other namespaces nothing is left out: they take less.
         """
-        left = AT_ONCE
-        while self.taken > self.most and self._large and left > 0:
-            large = self._large[max(self._large, key=self._by_namespace.__getitem__)]
-            concerned = large[max(large, key=attrgetter("taken"))]
-            together = [entry for entry, keys in large.items() if keys == concerned][:left]
-            left -= len(together)
-            for entry in together:
-                self._leave_out(entry)
+        if self.taken > self.most and new.shelf.give_way:
+            self._pack(new)  # else there might always be one to pack, and none to leave out
+            namespace = max(self._namespaces.values(), key=attrgetter("taken"))
+            left, concerned = AT_ONCE, ()
+            while self.taken > self.most and left > 0 and (large := namespace.large):
+                entry = next(iter(namespace.together.get(concerned) or large[max(large)]))
+                left -= entry.size + OVERHEAD
+                if not entry.packed:
+                    self._pack(entry)
+                    continue
+                whom = namespace.pop(entry)
+                if self._leave_out(entry):
+                    concerned = whom
         if self.taken > self._told_at:
             taken, most = readable(self.taken), readable(self.most)
             log.error("caches are over the budget of memory", taken=taken, most=most)
         self._told_at = max(self.most, self.taken * STEP)
 
-    def _leave_out(self, entry: CachedObject) -> None:
+    def _leave_out(self, entry: CachedObject) -> bool:
+        """Cache a stub in the place of an object, if that takes less; return whether it does."""
         obj, too_large = self.peek(entry), Excess(entry.size, self.most, "sum")
+        stub = _stub(entry, obj, too_large)
+        text = encode(stub)
+        if len(text) > len(entry.packed) - GAIN:
+            return False
         self.leave(entry)
-        stub = self._put_stub(entry, obj, too_large)
+        self._put(entry, stub, text, "sum")
         number = self.stubs["sum"]
         if not number & (number - 1):  # the first one, the second, the fourth, and so on
             log.warning(
@@ -251,19 +289,19 @@ class Door:
                 most=readable(self.most),
             )
         entry.shelf.on_left_out(stub)
+        return True
 
 
-def _nobody(_obj: Object) -> tuple[Key, ...]:
-    return ()
+def _stub(entry: CachedObject, obj: Object, too_large: Excess) -> Object:
+    return stub_of(obj, too_large, entry.shelf.manager, entry.shelf.concerned(obj))
 
 
 def _tell(entry: CachedObject, too_large: Excess) -> None:
-    if too_large.of != "sum":
-        log.warning(
-            "object is too large",
-            controller=entry.shelf.controller,
-            object="/".join(filter(None, entry.key)),
-            has=too_large.number,
-            most=too_large.most,
-            of=too_large.of,
-        )
+    log.warning(
+        "object is too large",
+        controller=entry.shelf.controller,
+        object="/".join(filter(None, entry.key)),
+        has=too_large.number,
+        most=too_large.most,
+        of=too_large.of,
+    )
