@@ -66,6 +66,20 @@ def chosen_cluster() -> ClusterChoice:
     return _chosen.get()
 
 
+def elsewhere(namespace: object) -> str:
+    """Return why an object of a file, in this namespace, is not meant; empty if it is.
+
+    As for kubectl, -n is about all objects: one that names another namespace is refused.
+    """
+    given = chosen_cluster().namespace
+    if not given or namespace in (None, "", given):
+        return ""
+    return (
+        f"it names the namespace {namespace}, and -n names {given}: kubectl refuses that too; name"
+        " the same one, or none"
+    )
+
+
 def of_cluster(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the options that choose a cluster, which `connected` reads."""
     return _with_options(command, _CLUSTER)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli.candidates import objects
-from hedgerow.cli.connecting import of_namespace
+from hedgerow.cli.connecting import elsewhere, of_namespace
 from hedgerow.cli.options import (
     AllNamespaces,
     Files,
@@ -175,16 +175,24 @@ async def _declared(cluster: Cluster, manifests: Iterable[Object]) -> FoundObjec
         name, within = (meta.get(field) for field in ("name", "namespace"))
         if key not in kinds:
             kinds[key] = await _kind(cluster, *key)
-        api = kinds[key]
-        if isinstance(api, str) or not isinstance(name, str) or not name:
-            lack = "its metadata.name is no string" if name else "it has no metadata.name"
-            why = api if isinstance(api, str) else lack
+        target = _named_by(kinds[key], name, within, cluster.namespace)
+        if isinstance(target, str):
             ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
-            unknown.append(UnknownObject(ref, why))
-            continue
-        there = str(within or cluster.namespace)
-        refs[ObjectRef(api, there if api.namespaced else "", name)] = None
+            unknown.append(UnknownObject(ref, target))
+        else:
+            refs[target] = None
     return FoundObjects([*unknown, *refs])
+
+
+def _named_by(api: ApiResource | str, name: Any, within: Any, namespace: str) -> ObjectRef | str:
+    """Return the object that a manifest names, or why it cannot be looked for."""
+    if isinstance(api, str):
+        return api
+    if not isinstance(name, str) or not name:
+        return "its metadata.name is no string" if name else "it has no metadata.name"
+    if not api.namespaced:
+        return ObjectRef(api, "", name)
+    return elsewhere(within) or ObjectRef(api, str(within or namespace), name)
 
 
 async def _kind(cluster: Cluster, group_version: str, kind: str) -> ApiResource | str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from hedgerow.cli.connecting import elsewhere
 from hedgerow.cli.program import registry, typed
 from hedgerow.cli.targets import not_installed
 from hedgerow.fields.canonical import builtin
@@ -81,6 +82,10 @@ class ObjectForecaster:
             api = served or self.kinds.defined.get((group_version, kind))
             if api is None:
                 return self._refused(ref, self._unserved(group_version, kind))
+            # Helm, unlike kubectl, has objects in other namespaces than the release's.
+            place = metadata(manifest).get("namespace") if api.namespaced else ""
+            if not self.applier.release and (problem := elsewhere(place)):
+                return self._refused(ref, problem)
             ref = self._ref(api, manifest)
             body = self.applier.marked(_placed(manifest, ref))
             return await (self._planned(ref, body) if served else self._defined(ref, body))

@@ -130,6 +130,17 @@ class TestFiles:
         assert fates == ["failed", "failed", "failed", "nothing", "absent"]
         assert (told["dryRun"], told["complete"]) == (False, True)
 
+    def test_an_object_of_another_namespace_than_that_of_n_fails(self, garden, typed, tmp_path):
+        path = tmp_path / "m.json"
+        metadata = {"name": NAME, "namespace": "default"}
+        path.write_text(json.dumps({**garden.target, "metadata": metadata}), "utf-8")
+        words = ("-f", str(path), "--from", "old", *TO)
+
+        assert typed(*words, "-n", "default")[0] == 0
+        code, out, _ = typed(*words, "-n", "shop")
+        assert code == 1
+        assert "failed: it names the namespace default, and -n names shop" in out
+
 
 class TestSelected:
     def test_kinds_that_cannot_be_listed_are_named(self, garden, typed):

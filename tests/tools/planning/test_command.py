@@ -638,6 +638,21 @@ class TestTyped:
         assert (code, out) == (1, "")
         assert said in err
 
+    def test_an_object_of_another_namespace_than_that_of_n_is_refused(self, typed):
+        body = f"{text()}\n---\n{text('there', namespace='shop')}"
+        assert typed(text=body)[0] == 1, "there is no such namespace"
+        code, out, _ = typed("-n", "default", text=body)
+
+        assert code == 1
+        assert "+ BlueGreen/demo would be created" in out
+        told_in_one_line = " ".join(out.split())
+        assert "names the namespace shop, and -n names default: kubectl" in told_in_one_line
+        cluster_wide = {"kind": "Namespace", "metadata": {"name": "x", "namespace": "shop"}}
+        made = json.dumps({"apiVersion": "v1", **cluster_wide})
+        assert "and -n names" not in typed("-n", "default", text=made)[1]
+        helm = ("--tool", "helm", "--release", "shop")
+        assert "and -n names" not in typed("-n", "default", *helm, text=body)[1]
+
     def test_a_conflict_is_exit_code_3(self, typed, world):
         world.apply()
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
