@@ -51,13 +51,21 @@ class TestSecrets:
 
 
 class TestBoth:
-    def test_of_two_maps_only_what_differs_is_shown(self):
+    def test_of_two_maps_what_differs_is_shown_first_and_what_is_cut_is_marked(self):
         want = {"a": "x" * 200, "b": 1, "c": "only ours"}
         live = {"a": "x" * 200, "b": True, "d": "only theirs"}
 
+        declared, there = both("Service", ("f:spec", "f:selector"), want, live)
+        assert (declared or "").startswith('{"b": 1, "c": "only ours", "a": "xx')
+        assert (there or "").startswith('{"b": true, "d": "only theirs", "a": "xx')
+        assert {(text or "")[-1] for text in (declared, there)} == {"…"}
+
+    def test_small_maps_are_shown_whole(self):
+        want, live = {"a": "y", "x": "z"}, {"a": "y"}
+
         assert both("Service", ("f:spec", "f:selector"), want, live) == (
-            '{"b": 1, "c": "only ours"}',
-            '{"b": true, "d": "only theirs"}',
+            '{"x": "z", "a": "y"}',
+            '{"a": "y"}',
         )
 
     def test_what_is_not_there_has_no_words(self):

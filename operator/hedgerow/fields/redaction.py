@@ -87,10 +87,10 @@ def both(
 ) -> tuple[str | None, str | None]:
     """Return a declared and a live value as `shown` does; None if there is no value.
 
-    Of two maps only the differing keys are shown. In long maps they might be cut off otherwise.
+    Of two maps the differing keys come first. In long maps they might be cut off otherwise.
     """
     if is_map(want) and is_map(live):
-        keys = [key for key in want | live if not _same(want, live, key)]
+        keys = sorted(want | live, key=lambda key: _same(want, live, key))
         want, live = ({key: side[key] for key in keys if key in side} for side in (want, live))
     declared, there = (
         None if value is None else shown(kind, field_path, value) for value in (want, live)
