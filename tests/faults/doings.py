@@ -419,12 +419,11 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
 
     own = f"{run.scenario.resource['kind']}/"
     last = known.endings[known.last(step)]
-    tells = any(obj.get("status") for name, obj in last.items() if name.startswith(own))
+    tells = any(_has_word(obj) for name, obj in last.items() if name.startswith(own))
 
     def has_told() -> bool:
         """Return whether a slow operator has seen what was made anew: silence alone may precede."""
-        live = run.people.get(run.scenario.resource) or {}
-        return not tells or bool(live.get("status"))
+        return not tells or _has_word(run.people.get(run.scenario.resource) or {})
 
     async def await_start(number: int) -> None:
         """Where schedules run on, wait for what the step shows: a later one stops them."""
@@ -445,6 +444,12 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
     else:
         await run.come_to(wanted, "made anew", lambda people: collected())
     await run.rest(wanted)
+
+
+def _has_word(obj: Object) -> bool:
+    """Return whether an operator has written something of an object, such as its status."""
+    managers = (entry["manager"] for entry in obj.get("metadata", {}).get("managedFields", ()))
+    return any(manager.startswith("hedgerow-") for manager in managers)
 
 
 class Ends(Doing):
