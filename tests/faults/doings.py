@@ -418,12 +418,13 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
         return collect(run.people, run.scenario.children)
 
     own = f"{run.scenario.resource['kind']}/"
-    last = known.endings[known.last(step)]
-    tells = any(_has_word(obj) for name, obj in last.items() if name.startswith(own))
+    rests = known.endings[known.last(step) if steps[step].moving else step]
+    tells = any(obj.get("status") for name, obj in rests.items() if name.startswith(own))
 
     def has_told() -> bool:
         """Return whether a slow operator has seen what was made anew: silence alone may precede."""
-        return not tells or _has_word(run.people.get(run.scenario.resource) or {})
+        live = run.people.get(run.scenario.resource) or {}
+        return not tells or bool(live.get("status"))
 
     async def await_start(number: int) -> None:
         """Where schedules run on, wait for what the step shows: a later one stops them."""
@@ -444,12 +445,6 @@ async def _finish(run: Run, known: Reference, step: int, wanted: Object | None =
     else:
         await run.come_to(wanted, "made anew", lambda people: collected())
     await run.rest(wanted)
-
-
-def _has_word(obj: Object) -> bool:
-    """Return whether an operator has written something of an object, such as its status."""
-    managers = (entry["manager"] for entry in obj.get("metadata", {}).get("managedFields", ()))
-    return any(manager.startswith("hedgerow-") for manager in managers)
 
 
 class Ends(Doing):
