@@ -125,7 +125,7 @@ class Filling(Struct, frozen=True):
 class Live(Struct, frozen=True):
     """A Snapshot was passed on, and all events since then up to `version`.
 
-    `is_cut` tells that the connection was lost and no watch has been opened since.
+    `is_cut` tells that the connection was lost, and nothing has come since.
     """
 
     version: str

@@ -267,10 +267,10 @@ def contested_in(bg: BlueGreen, phase: Phase) -> str:
     name, status = f"Deployment/{deployment_name(bg, phase)}", bg.status
     paths = (field.path for field in status.contested if field.object == name)
     listed = next((path for path in paths if path.startswith(".spec.template")), "")
-    more = (status.contested_count or 0) - len(status.contested)
     if listed:
         return f"{listed} of its Deployment"
-    return f"{more} fields that this status does not list" if more > 0 else ""
+    has_more = (status.contested_count or 0) > len(status.contested)
+    return "fields that this status does not list" if has_more else ""
 
 
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:

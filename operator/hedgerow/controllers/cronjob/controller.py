@@ -78,8 +78,11 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     due = None if cj.spec.suspend else plan.due
     blocking = [job.name for job in (*jobs, *strays) if blocks_next_start(cj, job)]
     # With Replace, all go but those that this CronJob does not control any more.
-    staying = jobs if cj.spec.concurrency_policy == "Forbid" else ()
-    waits_for = [job.name for job in (*staying, *strays) if job.name in blocking]
+    staying = (
+        [job.name for job in strays if blocks_next_start(cj, job)]
+        if cj.spec.concurrency_policy == "Replace"
+        else blocking
+    )
     is_held = is_stuck(plan) or bool(due)
     full = is_held and not blocking and is_full(cj, (*jobs, *strays))
     replaced = frozenset(blocking if due and cj.spec.concurrency_policy == "Replace" else ())
@@ -88,7 +91,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     taken = [start.name for start in made if start.name in foreign]
     made = [] if taken else made
     verdict = (
-        *(name_taken(taken) or health(cj, plan, wrong, blocking=waits_for, full=full)),
+        *(name_taken(taken) or health(cj, plan, wrong, blocking=staying, full=full)),
         *ahead(record),
         *astray(strays),
     )
@@ -104,7 +107,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
         ),
         (
             *progress(cj, jobs, record),
-            *remarks(cj, record, plan, behind, blocking=waits_for, full=full),
+            *remarks(cj, record, plan, behind, blocking=staying, full=full),
             *((wrong,) if wrong and starts_any(cj) else ()),
         ),
         wait(record, plan.upcoming if starts_any(cj) else None, now),

@@ -119,11 +119,15 @@ class _Namespace:
     def pop(self, entry: CachedObject) -> tuple[Key, ...]:
         """Take an object for a large one no more; return whom it concerns, if it was one."""
         size = entry.taken // GAIN
-        concerned = self.large[size].pop(entry, ())
-        self.together[concerned].pop(entry, None)
-        if not self.large[size]:
+        alike = self.large.get(size)
+        if alike is None or entry not in alike:
+            return ()
+        concerned = alike.pop(entry)
+        together = self.together[concerned]
+        del together[entry]
+        if not alike:
             del self.large[size]
-        if not self.together[concerned]:
+        if not together:
             del self.together[concerned]
         return concerned
 
@@ -213,8 +217,11 @@ class Door:
     def _count(self, entry: CachedObject, taken: int, concerned: tuple[Key, ...] = ()) -> None:
         more = taken - entry.taken
         self.taken += more
+        if not entry.shelf.give_way:
+            entry.taken = taken
+            return
         namespace = self._namespaces[entry.key[0]]
-        namespace.taken += more if entry.shelf.give_way else 0
+        namespace.taken += more
         concerned = namespace.pop(entry) or concerned
         entry.taken = taken
         if concerned and taken > OVERHEAD + GAIN:
