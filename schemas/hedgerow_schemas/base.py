@@ -202,6 +202,11 @@ class Status(Model):
         json_schema_extra=list_map("object"),
     )
 
+    @property
+    def has_unlisted(self) -> bool:
+        """Whether more fields are contested than are listed."""
+        return (self.contested_count or 0) > len(self.contested)
+
 
 class Resource(Model):
     """The object that a controller is for: identity as a class variable, the rest as a model.

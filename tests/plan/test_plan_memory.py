@@ -77,6 +77,18 @@ class TestVanished:
 
         assert (made.writes, made.contested) == ((), (nobodys(),))
 
+    @pytest.mark.parametrize(("spec_changed", "left"), [(False, True), (True, False)])
+    def test_what_the_status_has_no_room_to_report_is_left_alone_until_the_spec_changes(
+        self, spec_changed, left
+    ):
+        given = plan_input(removed(WANT, "data", "a"), history=settled_past())
+        full = given.before.model_copy(update={"contested_count": 51})
+
+        made = planned(replace(given, before=full, spec_changed=spec_changed))
+
+        assert [field.path for field in made.contested] == [".data.a"] * left
+        assert bool(made.writes) is not left
+
     def test_what_is_left_alone_does_not_keep_the_rest_from_being_written(self):
         other = Apply(ConfigMap, "settings", {"data": {"a": "1", "b": "3"}})
 

@@ -390,11 +390,15 @@ class ChildPlanner:
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
 
-        A claimed leaf is never left alone.
+        So is one that may be reported in a part for which the status has no room. A claimed leaf
+        is never left alone.
         """
         restored = self.entry.restored.get(leaf.path)
         recently = restored is not None and abs(self.plan_input.now - restored) < RESTORE_ONCE_IN
-        given_up = recently or self._is_reported(leaf) or is_scaled_to_zero(leaf)
+        may_be_reported = self._is_reported(leaf) or (
+            self.plan_input.before.has_unlisted and not self.plan_input.spec_changed
+        )
+        given_up = recently or may_be_reported or is_scaled_to_zero(leaf)
         return given_up and not self._is_claimed(leaf)
 
     def _is_yielded(self, field_path: FieldPath) -> bool:

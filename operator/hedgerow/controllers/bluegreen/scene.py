@@ -269,8 +269,7 @@ def contested_in(bg: BlueGreen, phase: Phase) -> str:
     listed = next((path for path in paths if path.startswith(".spec.template")), "")
     if listed:
         return f"{listed} of its Deployment"
-    has_more = (status.contested_count or 0) > len(status.contested)
-    return "fields that this status does not list" if has_more else ""
+    return "fields that this status does not list" if status.has_unlisted else ""
 
 
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:
