@@ -106,15 +106,17 @@ def test_an_unknown_option(told, path):
     assert err.endswith(f"No such option: --bogus; see `hedgerow {path} --help`\n")
 
 
-@pytest.mark.parametrize("path", CALLS)
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("path", "text", "code", "said"),
     [
-        (None, 2, "kubeconfig {path} does not exist; name another file"),
-        (b"{", 2, "kubeconfig {path} is no YAML"),
-        (encode(NOWHERE), 4, "cannot reach https://127.0.0.1:1"),
+        *((path, None, 2, "kubeconfig {path} does not exist; name another file") for path in CALLS),
+        ("tree", b"{", 2, "kubeconfig {path} is no YAML"),
+        # Each that tells of it in a way of its own, and one of the others.
+        *(
+            (path, encode(NOWHERE), 4, "cannot reach https://127.0.0.1:1")
+            for path in ("run", "check", "plan", "tree")
+        ),
     ],
-    ids=["no kubeconfig", "no YAML", "no server"],
 )
 def test_no_cluster(told, tmp_path, path, text, code, said):
     config = tmp_path / "kubeconfig"

@@ -34,9 +34,7 @@ def unread(*words: str) -> tuple[int, str]:
     [
         ["manifests"],  # more than is buffered
         ["version"],  # less: it breaks at the end
-        ["--help"],
         ["run", "--help"],
-        ["schedule", "next", "@daily"],
     ],
     ids=" ".join,
 )

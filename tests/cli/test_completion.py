@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hedgerow.cli.completion import complete_for_kubectl
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
 
@@ -52,14 +54,14 @@ class TestShells:
             ("fish", "complete --command hedgerow --no-files"),
         ],
     )
-    def test_each_other_shell_has_its_script(self, programs, shell, said):
-        code, out, err = run(programs, "hedgerow", "completion", shell)
+    def test_each_other_shell_has_its_script(self, typing, shell, said):
+        code, out, err = typing("completion", shell)
 
         assert (code, err) == (0, "")
         assert said in out
 
-    def test_another_shell_is_wrong_usage(self, programs):
-        code, out, err = run(programs, "hedgerow", "completion", "csh")
+    def test_another_shell_is_wrong_usage(self, typing):
+        code, out, err = typing("completion", "csh")
 
         assert (code, out) == (2, "")
         assert "'csh' is not one of 'bash', 'zsh', 'fish'" in err
@@ -81,7 +83,6 @@ class TestPlugin:
     @pytest.mark.parametrize(
         ("words", "found", "directive"),
         [
-            (["sand"], ["sandbox"], ":4"),
             (["sandbox", ""], ["up", "down", "status", "env"], ":4"),
             (["tree", "-o", "j"], ["json"], ":4"),
             (["plan", "-f", ""], [], ":0"),
@@ -89,9 +90,20 @@ class TestPlugin:
             (["x sand"], [], ":0"),
         ],
     )
-    def test_kubectl_is_told_candidates_and_a_directive(self, programs, words, found, directive):
-        code, out, err = run(programs, "kubectl_complete-hedgerow", *words)
-        *candidates, last = out.splitlines()
+    def test_kubectl_is_told_candidates_and_a_directive(
+        self, monkeypatch, capsys, words, found, directive
+    ):
+        for name in ("_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
+            monkeypatch.setenv(name, "")
+        monkeypatch.setattr(sys, "argv", ["kubectl_complete-hedgerow", *words])
+        complete_for_kubectl()
+        *candidates, last = capsys.readouterr().out.splitlines()
 
-        assert (code, err, last) == (0, "", directive)
+        assert last == directive
         assert [line.split("\t")[0] for line in candidates] == found
+
+    def test_kubectl_asks_a_program(self, programs):
+        code, out, err = run(programs, "kubectl_complete-hedgerow", "sand")
+
+        assert (code, err) == (0, "")
+        assert [line.split("\t")[0] for line in out.splitlines()] == ["sandbox", ":4"]

@@ -67,6 +67,11 @@ ADDED = {
     "a default of a later API server": of_spec(newDefault=True),
 }
 """What others may add to pods, beside what the BlueGreen declares of them."""
+KINDS = {"a restart", "limits", "a container that comes first", "a default of a later API server"}
+"""One of each kind: beside the spec, in our container, in our list, and what we do not know.
+
+The others are told through one story each.
+"""
 
 
 def removed(template: Object, fields: Object) -> None:
@@ -147,7 +152,11 @@ def instead(what: str, changed: Change) -> tuple[Story, ...]:
 
 
 STORIES = (
-    *(one for what, added in ADDED.items() for one in beside(what, added)),
+    *(
+        one
+        for what, added in ADDED.items()
+        for one in beside(what, added)[: None if what in KINDS else 1]
+    ),
     *(one for what, changed in CHANGED.items() for one in instead(what, changed)),
     story(
         "each change of what is declared and held by others is checked",

@@ -82,7 +82,7 @@ def connections_made(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
 
 async def secured(stream: anyio.abc.ByteStream) -> TLSStream:
     """Make the client's part of a TLS handshake."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return await TLSStream.wrap(
         stream, server_side=False, ssl_context=context, standard_compatible=False

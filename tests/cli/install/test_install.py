@@ -25,6 +25,7 @@ from hedgerow.settings import Settings
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name
+from hedgerow_schemas.guestbook import Guestbook
 from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH
 from hedgerow_schemas.memcached import Memcached
 from hedgerow_testing.memory.kind import ServedKind
@@ -34,17 +35,18 @@ from support.operator.registered import ALL, RESOURCES
 from support.server.apiserver import ApiServer, Reply, refusal
 from support.server.connected import Clock, connected
 
-NAME, OTHERS = "bluegreens.app.demo.kakao.com", "others.other.example.com"
+NAME, OTHERS = "memcacheds.memcached.cache.example.com", "others.other.example.com"
 READ, DELETE = (f"{verb} CustomResourceDefinition" for verb in ("read", "delete"))
-LIST = "list BlueGreen"
+LIST = "list Memcached"
 FINALIZER = "example.com/held"
-DISCOVERY = f"/apis/{BlueGreen.api.group_version}"
+DISCOVERY = f"/apis/{Memcached.api.group_version}"
 MISSING, FORBIDDEN = refusal(404, "NotFound"), refusal(403, "Forbidden", "not yours")
 pytestmark = pytest.mark.anyio
 
-# One definition is enough to tell what happens to each.
-install = partial(installing.install, resources=(BlueGreen,))
-uninstall = partial(installing.uninstall, resources=(BlueGreen,))
+# One definition, a small one, is enough to tell what happens to each.
+install = partial(installing.install, resources=(Memcached,))
+uninstall = partial(installing.uninstall, resources=(Memcached,))
+ONE = ("install", "--controllers", "memcached")
 
 
 def operators():
@@ -58,7 +60,7 @@ def operators():
             yield ServedKind(api, parts)
 
 
-class Other(BlueGreen):
+class Other(Memcached):
     """A second resource."""
 
     api = ApiResource("other.example.com/v1", "Other", "others")
@@ -85,12 +87,12 @@ def live(server, name=NAME):
 
 
 @cache
-def definition(resource=BlueGreen):
+def definition(resource=Memcached):
     [found] = installing.rendered((resource,), PROGRAM, print).values()
     return found
 
 
-def declare(server, change=lambda _schema: None, manager=FIELD_MANAGER, resource=BlueGreen):
+def declare(server, change=lambda _schema: None, manager=FIELD_MANAGER, resource=Memcached):
     """Have a definition applied by force, with a change to its schema."""
     body = deepcopy(definition(resource))
     change(body["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
@@ -105,7 +107,7 @@ def widened(schema):
     schema["properties"]["spec"]["properties"]["extra"] = {"type": "string"}
 
 
-def fill(server, *names, resource=BlueGreen, **spec):
+def fill(server, *names, resource=Memcached, **spec):
     """Have objects in a namespace `shop`."""
     for name in names:
         body = {"apiVersion": resource.api.group_version, "kind": resource.api.kind}
@@ -162,7 +164,7 @@ class TestInstall:
 
     async def test_a_conflict_is_told_and_the_rest_goes_on(self, server, cluster, time):
         declare(server, described, "kubectl")
-        changes = await install(cluster, resources=(BlueGreen, Other), timing=time.timing)
+        changes = await install(cluster, resources=(Memcached, Other), timing=time.timing)
 
         assert actions(changes) == [(NAME, "conflicted"), (OTHERS, "created")]
         assert [(held.path, held.manager) for held in changes[0].conflicts] == [
@@ -287,20 +289,20 @@ class TestUninstall:
     ):
         fill(server, *"abcdefghi")
 
-        said = r"9 bluegreens exist \(shop/a, shop/b, shop/c, shop/d, shop/e, …\)"
+        said = r"9 memcacheds exist \(shop/a, shop/b, shop/c, shop/d, shop/e, …\)"
         with pytest.raises(InstallError, match=said):
             await uninstall(cluster, timing=time.timing)
         assert live(server)
 
     async def test_every_kind_that_there_is_something_of_is_named(self, server, cluster, time):
         declare(server, resource=Other)
-        for resource in (BlueGreen, Other):
+        for resource in (Memcached, Other):
             fill(server, "demo", resource=resource)
 
         with pytest.raises(InstallError) as refused:
-            await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
+            await uninstall(cluster, resources=(Memcached, Other), timing=time.timing)
         assert str(refused.value).startswith(
-            "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
+            "1 memcacheds exist (shop/demo), 1 others exist (shop/demo); delete them first"
         )
 
     async def test_a_definition_of_somebody_else_is_refused(self, server, cluster, time):
@@ -315,7 +317,7 @@ class TestUninstall:
         declare(server, manager="kubectl", resource=Other)
 
         with pytest.raises(InstallError):
-            await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
+            await uninstall(cluster, resources=(Memcached, Other), timing=time.timing)
         assert live(server)
 
     async def test_it_waits_until_the_definition_is_gone(self, server, cluster, time):
@@ -348,7 +350,7 @@ class TestUninstall:
     async def test_no_answer_is_not_taken_for_no_resources(self, server, cluster, time):
         server.answers[LIST] = MISSING
 
-        with pytest.raises(InstallError, match="it is unknown whether bluegreens exist"):
+        with pytest.raises(InstallError, match="it is unknown whether memcacheds exist"):
             await uninstall(cluster, timing=time.timing)
         assert live(server)
 
@@ -360,14 +362,14 @@ class TestCommands:
     """What is typed, what is printed, and with which exit code."""
 
     def test_install_and_uninstall_follow_the_kubeconfig_and_the_context(self, server, typing):
-        assert typing("install", "--kubeconfig", "here", "--context", "there")[0] == 0
+        assert typing(*ONE, "--kubeconfig", "here", "--context", "there")[0] == 0
         assert typing("uninstall", "--context", "there")[0] == 0
         asked = [(login["kubeconfig"], login["context"]) for login in server.logins]
         assert asked == [("here", "there"), (None, "there")]
         assert server.store.all() == {}
 
     def test_an_installation_says_what_changed_and_how_large_it_is(self, server, typing):
-        code, out, _ = typing("install")
+        code, out, _ = typing(*ONE)
         size = f"{installing.size(definition()) / 1000:.0f} kB"
 
         assert code == 0
@@ -377,17 +379,17 @@ class TestCommands:
         server.answers["/version"] = Reply(200, {"gitVersion": "v1.29.4"})
 
         told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
-        assert typing("install", "--dry-run")[2].startswith(told)
+        assert typing(*ONE, "--dry-run")[2].startswith(told)
 
     def test_a_conflict_has_an_exit_code_and_names_the_field_the_manager_and_the_remedy(
         self, server, typing
     ):
         declare(server, described, "kubectl")
-        code, out, _ = typing("install")
+        code, out, _ = typing(*ONE)
 
         assert code == Exit.CONFLICT
         assert ".spec.versions is held by kubectl" in out
-        assert "hedgerow install --dry-run | kubectl apply" in out
+        assert "hedgerow install --dry-run --controllers memcached | kubectl apply" in out
         assert f"--field-manager={FIELD_MANAGER}" in out
 
     def test_a_dry_run_prints_yaml_alone_on_standard_output(self, server, typing):
@@ -404,8 +406,9 @@ class TestCommands:
         declare(server, widened)
         fill(server, *SEVEN, extra="x")
         before = live(server)["spec"]
+        words = ("install", "--controllers", "memcached,guestbook")
 
-        code, out, _ = typing("install")
+        code, out, _ = typing(*words)
         assert code == Exit.FAILED
         lines = " ".join(out.split())
         assert f"customresourcedefinition/{NAME} refused" in lines
@@ -413,14 +416,14 @@ class TestCommands:
         assert "shop/demo-4, …)" in lines
         assert "install --breaking" in lines
 
-        code, out, _ = typing("install", "--dry-run")
+        code, out, _ = typing(*words, "--dry-run")
         shown = [crd["metadata"]["name"] for crd in yaml.load_all(out, yaml.CSafeLoader)]
         # The two roles come after the definitions.
-        assert (code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1 + 2)
+        assert (code, NAME in shown, len(shown)) == (1, False, 1 + 2)
         assert live(server)["spec"] == before
-        assert {*applied(server)} == {*map(crd_name, RESOURCES)} - {NAME}
+        assert applied(server) == [crd_name(Guestbook)]
 
-        code, out, _ = typing("install", "--breaking")
+        code, out, _ = typing(*words, "--breaking")
         assert code == 0
         assert f"{NAME} configured" in out
         assert ".spec.extra: would be lost" in out
@@ -431,17 +434,17 @@ class TestCommands:
         declare(server, lambda schema: schema["properties"]["spec"].update({keep: True}))
         fill(server, "a", **{"x\x1b[31m[red]\n": "y"})
 
-        printed = typing("install")[1]
+        printed = typing(*ONE)[1]
         assert "\x1b" not in printed
         assert r".spec.x\u001b[31m[red]\n: would be lost" in " ".join(printed.split())
 
     def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, server, typing):
-        typing("install", "--controllers", "bluegreen")
+        typing(*ONE)
         code, out, _ = typing("uninstall")
-        first, *others, viewer, editor = out.splitlines()
+        *definitions, viewer, editor = out.splitlines()
 
         assert code == 0
-        assert first == f"customresourcedefinition/{NAME} deleted"
+        others = set(definitions) - {f"customresourcedefinition/{NAME} deleted"}
         assert (viewer, editor) == (f"{VIEWER} deleted", f"{EDITOR} deleted")
         assert [line.split()[-1] for line in others] == ["absent"] * (len(ALL.resources) - 1)
 
@@ -454,7 +457,7 @@ class TestCommands:
 
     def test_with_an_image_the_operator_comes_and_goes_too(self, server, typing):
         server.store.serve(*operators())
-        words = ("install", "--image", "registry.example/op:1")
+        words = (*ONE, "--image", "registry.example/op:1")
         code, out, err = typing(*words, "--dry-run")
         assert (code, server.store.all()) == (0, {})
         kinds = [one["kind"] for one in yaml.load_all(out, yaml.CSafeLoader)]
@@ -479,7 +482,7 @@ class TestCommands:
         fill(server, "demo")
 
         code, _, err = typing("uninstall")
-        assert (code, "1 bluegreens exist (shop/demo)" in err) == (Exit.FAILED, True)
+        assert (code, "1 memcacheds exist (shop/demo)" in err) == (Exit.FAILED, True)
         assert typing("uninstall", "--delete-resources")[0] == 0
         assert live(server) is None
 
@@ -517,11 +520,11 @@ class TestRoles:
             assert {change.action for change in changes} == {expected}
 
     async def test_what_was_installed_before_stays_readable(self, cluster, roles):
-        await grant(cluster, (BlueGreen,), ALL.resources)
-        changes = await grant(cluster, (Memcached,), ALL.resources)
+        await grant(cluster, (Memcached,), ALL.resources)
+        changes = await grant(cluster, (BlueGreen,), ALL.resources)
 
         assert {change.action for change in changes} == {"configured"}
-        both = {"bluegreens", "memcacheds"}
+        both = {"memcacheds", "bluegreens"}
         assert [readable(role) for role in roles()] == [both, both]
 
     async def test_somebody_elses_of_that_name_is_left_as_it_is(self, server, cluster, roles):
@@ -569,10 +572,10 @@ class TestRoles:
     def test_what_is_typed_again_is_about_the_same_kinds_and_the_same_cluster(self, server, typing):
         declare(server, described, "kubectl")
         same = "--kubeconfig 'a b' --context dev"
-        words = ("install", "--controllers", "bluegreen", "--kubeconfig", "a b", "--context", "dev")
+        words = (*ONE, "--kubeconfig", "a b", "--context", "dev")
 
         assert (
-            f"hedgerow install --dry-run --controllers bluegreen {same} | kubectl apply"
+            f"hedgerow install --dry-run --controllers memcached {same} | kubectl apply"
             f" --server-side --force-conflicts --field-manager=hedgerow-install {same} -f -"
         ) in typing(*words)[1]
 

@@ -106,7 +106,7 @@ class TestTwoOnOneResource:
         assert await go_on(one, two, 300) == []
         for again in (two, one):
             again.restart()
-            assert await go_on(one, two, 300) == []
+            assert await go_on(one, two, AGREED) == []
 
     @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
     async def test_a_change_is_carried_out_with_few_writes_and_then_none(self, change):
@@ -114,7 +114,7 @@ class TestTwoOnOneResource:
         change(one)
 
         assert 0 < len(await go_on(one, two, AGREED)) <= MOST_WRITES
-        assert await go_on(one, two, 600) == []
+        assert await go_on(one, two, 300) == []
         spec = one.the("BlueGreen")["spec"]
         if change is not CHANGES["a field is edited"]:
             assert one.selected() == spec["routeTo"]
@@ -133,7 +133,7 @@ class TestTwoOnOneResource:
         one.during(number, two.work)
 
         assert len(await go_on(one, two, AGREED)) <= 2 * MOST_WRITES
-        assert await go_on(one, two, 300) == []
+        assert await go_on(one, two, AGREED) == []
         assert one.selected() == "Blue"
         assert one.condition("Stalled") == ""
 

@@ -95,11 +95,11 @@ async def kept(*replicas: Any):
 
 
 async def until(look: Callable[[], bool]) -> None:
-    """Let time pass second by second until something is so."""
-    for _ in range(10_000):
+    """Let time pass, ten seconds at once, until something is so."""
+    for _ in range(1000):
         if look():
             return
-        await anyio.sleep(1)
+        await anyio.sleep(10)
     raise AssertionError("never")
 
 
@@ -165,10 +165,11 @@ class TestRenewing:
         async with kept(*replicas):
             for _ in range(200):
                 await anyio.sleep(DAY)
+                bundle, trusted = server.bundle(), server.material.trusted
                 for replica in replicas:
                     assert replica.check() == ""
-                    assert server.trusts(replica.leaf)
-                    assert replica.leaf in server.material.trusted
+                    assert replica.leaf in bundle
+                    assert replica.leaf in trusted
                     served.add(replica.leaf.serial_number)
 
         assert 3 <= len(served) <= 4

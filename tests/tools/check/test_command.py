@@ -13,29 +13,32 @@ from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.kube import kubeconfig
 from hedgerow.kube.kubeconfig import ClusterAccess
 from hedgerow.process.leaderelection.record import LEASES
+from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name, render
+from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.kubernetes_types import DOCUMENT_PATH
+from hedgerow_schemas.memcached import Memcached
 from hedgerow_testing.virtual import EPOCH
 from hedgerow_tools.check import state
 from support.operator.registered import RESOURCES
 from support.server.apiserver import ApiServer, Reply, refusal
 
-NAME = "bluegreens.app.demo.kakao.com"
+NAME = "memcacheds.memcached.cache.example.com"
 SHARDS = "hedgerow-system/hedgerow-shard"
 DENIED = refusal(403, "Forbidden", "you may not")
 AWAY = httpx.ConnectError("connection refused")
 
 
-def definitions(*, describe: bool = False) -> dict[str, Any]:
-    """Return the definitions as they are in a cluster, with what the API server adds."""
-    return deepcopy(rendered(describe))
+def definitions(*resources: type[CustomResource], describe: bool = False) -> dict[str, Any]:
+    """Return definitions as they are in a cluster, with what the API server adds."""
+    return {crd_name(one): deepcopy(rendered(one, describe)) for one in resources}
 
 
 @cache
-def rendered(describe: bool) -> dict[str, Any]:
-    made = {crd_name(r): render(r, packaged_document(), describe=describe) for r in RESOURCES}
-    for crd in made.values():
-        crd["spec"]["conversion"] = {"strategy": "None"}
+def rendered(resource: type[CustomResource], describe: bool) -> dict[str, Any]:
+    made = render(resource, packaged_document(), describe=describe)
+    made["spec"]["conversion"] = {"strategy": "None"}
     return made
 
 
@@ -53,11 +56,11 @@ def lease(name: str = "hedgerow", holder: str = "a_1", seconds: int = 3) -> dict
 
 
 def lay_out(server: ApiServer, *leases: Any, crds: dict[str, Any] | None = None) -> None:
-    """Have these Leases and definitions, by default ours, and no others."""
+    """Have these Leases and definitions, by default a small one, and no others."""
     for kind in (CRD, LEASES):
         for obj in [one for key, one in server.store.all().items() if key[1] == kind.kind]:
             server.store.drop(obj)
-    for obj in (*leases, *(definitions() if crds is None else crds).values()):
+    for obj in (*leases, *(definitions(Memcached) if crds is None else crds).values()):
         server.store.put(obj)
 
 
@@ -92,7 +95,8 @@ def typed(cluster, typing):
 
 
 class TestAll:
-    def test_where_nothing_is_missing_there_is_a_line_for_each_thing(self, typed):
+    def test_where_nothing_is_missing_there_is_a_line_for_each_thing(self, typed, cluster):
+        lay_out(cluster, lease(), crds=definitions(*RESOURCES))
         code, lines = typed()
 
         assert code == 0
@@ -106,7 +110,7 @@ class TestAll:
 
     def test_another_cluster_namespaces_and_controllers_are_asked_about(self, typed, cluster):
         code, lines = typed(
-            "--context", "there", "-n", "a,b", "--controllers", "bluegreen",
+            "--context", "there", "-n", "a,b", "--controllers", "memcached",
             "--system-namespace", "own",
         )  # fmt: skip
 
@@ -131,7 +135,7 @@ class TestAll:
 class TestServer:
     def test_one_that_is_not_supported_is_missing_something(self, typed, cluster):
         cluster.answers["/version"] = Reply(200, {"gitVersion": "v1.29.1"})
-        code, lines = typed()
+        code, lines = typed("--controllers", "memcached")
 
         assert code == 1
         assert lines[1].startswith("✗ server: v1.29.1: Kubernetes 1.29 is not supported")
@@ -146,16 +150,16 @@ class TestServer:
 
 class TestDefinitions:
     def line(self, typed) -> tuple[int, str]:
-        code, lines = typed("--controllers", "bluegreen")
+        code, lines = typed("--controllers", "memcached")
         [line] = [line for line in lines if " definition " in line]
         return code, line
 
     def test_with_the_descriptions_that_install_adds_it_is_of_this_version(self, typed, cluster):
-        lay_out(cluster, lease(), crds=definitions(describe=True))
+        lay_out(cluster, lease(), crds=definitions(Memcached, describe=True))
 
         assert self.line(typed) == (
             0,
-            "✓ definition bluegreens.app.demo.kakao.com: installed, of this version",
+            f"✓ definition {NAME}: installed, of this version",
         )
 
     def test_one_that_is_not_installed_names_the_remedy(self, typed, cluster):
@@ -163,13 +167,13 @@ class TestDefinitions:
 
         assert self.line(typed) == (
             1,
-            "✗ definition bluegreens.app.demo.kakao.com: not installed; run `hedgerow install`",
+            f"✗ definition {NAME}: not installed; run `hedgerow install`",
         )
 
     def test_one_that_lacks_a_field_is_not_of_this_version(self, typed, cluster):
-        crds = definitions()
+        crds = definitions(Memcached)
         [version] = crds[NAME]["spec"]["versions"]
-        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["promotion"]
+        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["affinity"]
         lay_out(cluster, lease(), crds=crds)
 
         assert self.line(typed) == (
@@ -187,12 +191,14 @@ class TestDefinitions:
     def test_who_may_read_none_is_told_whether_it_is_served(self, typed, cluster, served, expected):
         cluster.answers["read CustomResourceDefinition"] = DENIED
         if not served:
-            cluster.answers["/apis/app.demo.kakao.com/v1"] = refusal(404, "NotFound", "not served")
+            cluster.answers["/apis/memcached.cache.example.com/v1"] = refusal(
+                404, "NotFound", "not served"
+            )
         code, mark, found = expected
 
         assert self.line(typed) == (
             code,
-            f"{mark} definition bluegreens.app.demo.kakao.com: {found}",
+            f"{mark} definition {NAME}: {found}",
         )
 
     @pytest.mark.parametrize(
@@ -203,7 +209,7 @@ class TestDefinitions:
         ],
     )
     def test_what_cannot_be_found_out_is_no_success(self, typed, cluster, asked, told):
-        crds = definitions()
+        crds = definitions(Memcached)
         crds[NAME]["spec"]["scope"] = "Cluster"
         lay_out(cluster, lease(), crds=crds)
         cluster.answers[asked] = AWAY
@@ -216,7 +222,7 @@ class TestDefinitions:
 
 class TestOperators:
     def lines(self, typed) -> tuple[int, list[str]]:
-        code, lines = typed("--controllers", "bluegreen")
+        code, lines = typed("--controllers", "memcached")
         return code, [line for line in lines if " operator" in line]
 
     def test_each_shard_has_a_line_and_leases_of_others_have_none(self, typed, cluster):
@@ -267,6 +273,7 @@ class TestOperators:
 
 class TestRights:
     def test_each_that_lacks_is_a_line(self, typed, cluster):
+        lay_out(cluster, lease(), crds=definitions(BlueGreen, CronJob))
         cluster.denied = {"watch jobs", "create services"}
         code, lines = typed("--controllers", "bluegreen,cronjob")
 
@@ -278,7 +285,7 @@ class TestRights:
 
     def test_where_the_question_is_refused_that_is_no_success(self, typed, cluster):
         cluster.answers["review SelfSubjectRulesReview"] = DENIED
-        code, lines = typed()
+        code, lines = typed("--controllers", "memcached")
 
         assert code == 1
         assert lines[-1].startswith("✗ rights: cannot be asked for: ")

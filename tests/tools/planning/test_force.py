@@ -40,13 +40,12 @@ def written(server: Server, manager: str, way: str, manifest: Object) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("force", [False, True])
-def test_what_is_foretold_is_what_then_happens(kind: str, force: bool):
+def test_what_is_foretold_is_what_then_happens(kind: str):
     group_version, drawn = KINDS[kind]
 
     @settings(max_examples=40, deadline=None)
-    @given(st.lists(st.tuples(OTHERS, WAYS, drawn), max_size=4), drawn)
-    def holds(history: Any, wanted: Object) -> None:
+    @given(st.lists(st.tuples(OTHERS, WAYS, drawn), max_size=4), drawn, st.booleans())
+    def holds(history: Any, wanted: Object, force: bool) -> None:
         server = Server((*BUILTIN, custom(WIDGET)))
         api = server.api(group_version, kind)
         assert api is not None

@@ -29,7 +29,7 @@ CUSTOM = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
 def test_what_is_planned_is_what_then_happens(subject: Subject):
     met: set[str] = set()
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(drawn(subject))
     def holds(found: Drawn) -> None:
         server = Server((*BUILTIN, *CUSTOM))
