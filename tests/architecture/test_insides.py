@@ -31,9 +31,6 @@ GOING = {
     "runtime/cache/test_store.py": "_indices",
     "runtime/shop.py": "insides",
     "runtime/test_effort.py": "ResourcePlanner _pass _reconciler insides",
-    "runtime/passes/test_observation.py": (
-        "ResourcePlanner ResourceState _entries _reconciler insides"
-    ),
     "runtime/passes/test_reconciler.py": "_reconciler insides",
     "runtime/passes/test_refusals.py": (
         "Reaction RefusalKind RefusalRule RequestKind TABLE refusals"

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import platform
-from argparse import Namespace
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import anyio
-import pytest
 
 from bench.__main__ import (
     MARKS,
     NEUTRAL,
     ROWS,
-    cache,
-    figure,
-    interpreter,
-    is_optimized,
     main,
-    of_pairs,
-    of_peers,
-    paired,
-    ratio,
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
@@ -36,81 +23,13 @@ from hedgerow.serving.webhooks.answering import answered
 Result = dict[str, Any]
 
 
-def result(seconds: float, **more: Any) -> Result:
-    return {"operator": "x", "converge": {"s": seconds, **more}, "flip": {"s": None}}
+def test_every_place_is_one_that_the_harness_measures():
+    source = (NEUTRAL / "run.py").read_text("utf-8")
 
-
-PAIRS = [(result(2.0), result(1.0)), (result(9.0), result(3.0)), (result(2.4), result(2.0))]
-
-
-class TestFigures:
-    def test_a_figure_is_found_by_its_place(self):
-        assert figure(result(2.0), "converge.s") == 2.0
-
-    @pytest.mark.parametrize("place", ["flip.s", "cron.late_p50_ms", "converge.s.x"])
-    def test_what_was_not_measured_is_none(self, place):
-        assert figure(result(2.0), place) is None
-
-    def test_a_ratio_needs_both(self):
-        assert ratio((result(3.0), result(2.0)), "converge.s") == 1.5
-        assert ratio((result(3.0), result(0.0)), "converge.s") is None
-        assert ratio((result(3.0), {}), "converge.s") is None
-
-    def test_every_place_is_one_that_the_harness_measures(self):
-        source = (NEUTRAL / "run.py").read_text("utf-8")
-
-        for row in ROWS:
-            phase, field = row.place.split(".")
-            assert f'"{phase}"' in source
-            assert field.removeprefix("kube-apiserver") in source
-
-
-class TestTable:
-    def test_it_has_the_ratio_of_each_pair_and_the_median_of_the_pairs(self):
-        [line] = [line for line in of_pairs(PAIRS) if line.startswith("| converge, s")]
-
-        assert line == "| converge, s | 2.4 | 2 | 2.00, 3.00, 1.20 | **2.00** | 1.15 |"
-
-    def test_peers_stand_side_by_side(self):
-        lines = list(of_peers({"go-default": result(2.0), "kopf": result(4.0)}))
-
-        assert lines[0] == "| measure | go-default | kopf |"
-        assert "| converge, s | 2 | 4 |" in lines
-
-
-class TestPage:
-    @pytest.fixture
-    def page(self, tmp_path) -> Path:
-        figures = {
-            "day": "2026-01-01",
-            "version": "1",
-            "n": 3,
-            "machine": "2 cores",
-            "pairs": PAIRS,
-            "peers": {},
-        }
-        (tmp_path / "figures.json").write_text(json.dumps(figures), "utf-8")
-        page = tmp_path / "performance.md"
-        page.write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n", "utf-8")
-        return page
-
-    def test_only_what_is_between_the_marks_is_written_and_twice_is_as_once(self, page):
-        words = ["--report", str(page.with_name("figures.json")), "--page", str(page)]
-        main(words)
-        once = page.read_text("utf-8")
-        main(words)
-
-        assert page.read_text("utf-8") == once
-        assert once.startswith(f"before\n{MARKS[0]}\n")
-        assert once.endswith(f"{MARKS[1]}\nafter\n")
-        assert "old" not in once
-        assert "| converge, s |" in once
-
-    def test_the_plot_is_well_formed_and_has_a_bar_for_each_row_that_was_measured(self, page):
-        main(["--report", str(page.with_name("figures.json")), "--page", str(page)])
-
-        root = ET.parse(page.with_name("performance.svg")).getroot()  # noqa: S314 - our own
-        assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 1
+    for row in ROWS:
+        phase, field = row.place.split(".")
+        assert f'"{phase}"' in source
+        assert field.removeprefix("kube-apiserver") in source
 
 
 class TestAdmission:
@@ -147,48 +66,6 @@ class TestAdmission:
 
         answer = anyio.run(answered, body, bluegreen.CONTROLLER)
         assert answer["response"]["allowed"] is True
-
-
-@pytest.mark.parametrize(
-    ("prefix", "flags", "said"),
-    [
-        ("/usr", "'--enable-shared'", " of "),
-        ("/usr/local", "'--enable-optimizations' '--with-lto'", ""),
-        ("/home/me/.pyenv/versions/3.11.7", "'--enable-shared'", ", built without optimizations"),
-        ("/home/me/.pyenv/versions/3.11.7", None, ", built without optimizations"),
-    ],
-)
-def test_the_figures_say_how_python_was_built(monkeypatch, prefix, flags, said):
-    monkeypatch.setattr("sys.base_prefix", prefix)
-    monkeypatch.setattr("sysconfig.get_config_var", lambda _: flags)
-
-    version, _, more = interpreter().partition(platform.python_version())
-    assert (version, more.startswith(said), bool(more)) == ("Python ", True, bool(said))
-    assert is_optimized() == (said in {"", " of "})
-
-
-@pytest.mark.parametrize(("number", "first"), [(0, "hedgerow"), (1, "go-same"), (2, "hedgerow")])
-def test_every_other_pair_begins_with_the_peer(monkeypatch, number, first):
-    began: list[str] = []
-
-    def run(names: list[str], _given: object, _cp: object) -> list[dict[str, str]]:
-        began.append(names[0])
-        return [{"operator": name} for name in names]
-
-    monkeypatch.setattr(f"{paired.__module__}.measured", run)
-
-    found = paired(number, Namespace(), Path())
-    assert [one["operator"] for one in found] == ["hedgerow", "go-same"]
-    assert began == [first]
-
-
-def test_what_is_built_is_kept_by_its_sources(tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.write_text("a")
-    other.write_text("b")
-
-    assert cache("x", [one]) == cache("x", [one])
-    assert cache("x", [one]) != cache("x", [other])
 
 
 class TestShards:

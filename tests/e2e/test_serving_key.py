@@ -5,13 +5,14 @@ import shlex
 import pytest
 
 from e2e.deployment import Deployment
-from e2e.node.images import ROOT
+from e2e.node.images import PYTHON, ROOT
 from e2e.node.node import Node
+from e2e.pods import container, user
 from e2e.scraping import trusted
 from e2e.serving import shown, stored
-from e2e.test_admission import create, invalid
-from hedgerow_testing.api import Api
+from hedgerow_testing.api import Api, Object
 from hedgerow_testing.waiting import eventually
+from support.cluster.cronjobs import VERSION
 from support.code.documents import commands, guide, section
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
@@ -65,7 +66,19 @@ def certificates(bundle: str) -> set[str]:
     return {one.strip() for one in bundle.split(end) if one.strip()}
 
 
+def invalid(namespace: str) -> Object:
+    """Return a CronJob with an error."""
+    pods = user(container(PYTHON, command=("true",)))
+    spec = {
+        "schedule": "61 * * * *",
+        "jobTemplate": {"spec": {"template": {"spec": pods}}},
+    }
+    metadata = {"name": "bad", "namespace": namespace}
+    return {"apiVersion": VERSION, "kind": "CronJob", "metadata": metadata, "spec": spec}
+
+
 def judged(api: Api, namespace: str) -> str:
-    """Return what the webhook says of a CronJob with errors; nothing while it is not reached."""
-    reply = create(api, invalid(namespace))
+    """Return what the webhook says of a CronJob with an error; nothing while it is not reached."""
+    path = f"/apis/{VERSION}/namespaces/{namespace}/cronjobs"
+    reply = api.raw("POST", path, json=invalid(namespace))
     return str(reply.body["message"]) if reply.status == 422 else ""

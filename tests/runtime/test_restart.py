@@ -1,8 +1,8 @@
 """A restart, or another leader: whatever a resource says, nothing is written to say it again.
 
 Another leader knows what a new process knows: what is at the API server, without the Events, which
-have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states, and each
-row of the reconciler's tables ends with such a restart. The one
+have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states; each row of
+the reconciler's tables and each timeline of the scaler's ends with such a restart. The one
 exception is an object that admission rewrites: it is applied once, which changes nothing
 (`tests/runtime/passes/test_reconciler_policy.py`).
 """
@@ -20,15 +20,12 @@ from hedgerow.contract import Controller, Desired
 from hedgerow.controllers import guestbook, memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjob
-from hedgerow.controllers.scaler import controller as scaler
-from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
-from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_testing.memory import kinds
 from hedgerow_testing.memory.kinds import custom_resource
 from hedgerow_testing.memory.server import Server
-from model import ours, scaled
+from model import ours
 from runtime.things import MANY
 from runtime.world import EVENTS, NS, World, pods
 
@@ -54,8 +51,6 @@ JOB: Object = {
         }
     }
 }
-ALWAYS_OUT = ((SCALE_OUT, "0 0 * * *"), (SCALE_IN, "0 0 1 1 *"), (OUT_REPLICAS, "10"))
-"""A window that is open when the world begins, for months."""
 
 
 class Living(World):
@@ -63,25 +58,20 @@ class Living(World):
 
     def __init__(self, case: Case) -> None:
         own = (ours.cronjob(), ours.memcached(), ours.guestbook(), custom_resource(BlueGreen))
-        more = (scaled.STATEFUL_SET, scaled.HORIZONTAL_POD_AUTOSCALER)
         super().__init__(
             controller=case.controller,
-            server=Server((*kinds.BUILTIN, *own, *more), namespaces=(NS, "other")),
+            server=Server((*kinds.BUILTIN, *own), namespaces=(NS, "other")),
         )
         self.kind = case.controller.resource.api.kind
 
-    def put(self, spec: Object, **annotations: str) -> None:
+    def put(self, spec: Object) -> None:
         target = self.target(self.kind, "demo")
-        meta = {**target["metadata"], **({"annotations": annotations} if annotations else {})}
-        body = {**target, "metadata": meta, **({"spec": spec} if spec else {})}
-        self.server.apply(body, "user")
+        self.server.apply({**target, **({"spec": spec} if spec else {})}, "user")
 
     @property
     def says(self) -> Object:
-        """What the resource says: its status, or its annotation."""
-        live = self.the(self.kind)
-        text = live["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
-        return live.get("status", {}) if self.controller.is_custom else json.loads(text)
+        """What the resource says: its status."""
+        return self.the(self.kind).get("status", {})
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,6 @@ class Case:
     told: str
     upset: Act = lambda _: None
     before: Act = lambda _: None
-    annotations: tuple[tuple[str, str], ...] = ()
     days: int = 0
     """How many days pass before that happens."""
 
@@ -166,7 +155,6 @@ BG = of(bluegreen.CONTROLLER, {
 MC = of(memcached.CONTROLLER, {"size": 2})
 CJ = of(cronjob.CONTROLLER, {"schedule": "0 0 1 1 *", "jobTemplate": JOB})
 GB = of(guestbook.CONTROLLER, {"size": 2, "configMapName": "pages"})
-SC = of(scaler.CONTROLLER[0], WORKLOAD)
 
 SERVICE: Object = {"spec": {"ports": [{"port": 1, "protocol": "TCP"}]}}
 SCALED = {"spec": {"replicas": 7}}
@@ -200,12 +188,6 @@ CASES = (
     GB("a contested field", "FieldConflict", take("Deployment", "demo", SCALED)),
     GB("a taken name", "NameTaken", before=occupy("ConfigMap", "pages", {"data": {"a": "b"}})),
     GB("no spec", "SpecMissing", spec={"size": None, "configMapName": None}),
-    SC("a window in force", "", annotations=ALWAYS_OUT),
-    SC(
-        "a size that somebody else has", "FieldConflict", take("Deployment", "demo", SCALED),
-        annotations=ALWAYS_OUT,
-    ),
-    SC("a schedule that cannot be read", "Invalid", annotations=((SCALE_OUT, "x"),)),
 )  # fmt: skip
 
 
@@ -217,7 +199,7 @@ async def told(case: Case) -> Living:
         case.before(world)
     else:
         case.before(world)
-        world.put(case.spec, **dict(case.annotations))
+        world.put(case.spec)
     await world.settle()
     world.server.now += 86_400 * case.days
     await world.settle()

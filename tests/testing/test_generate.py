@@ -4,15 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic_core import from_json
 from typer import Typer
 from typer.testing import CliRunner
 
-from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_testing import generate
-from support.operator.registered import ALL, RESOURCES
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -40,22 +37,6 @@ KIND = "kind: CustomResourceDefinition"
 
 
 class TestTheRepository:
-    def test_its_generated_files_are_what_the_models_say(self):
-        files = generate.generated(packaged_document())
-
-        assert generate.drifted(files, REPOSITORY) == []
-
-    def test_its_kustomization_names_every_definition(self):
-        folder = REPOSITORY / generate.CRDS
-        kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
-        others = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
-
-        opt_in = {generate.crd_file(resource) for resource in ALL.resources} - {
-            generate.crd_file(resource) for resource in RESOURCES
-        }
-        assert {*kustomization["resources"]} | opt_in == others
-        assert not {*kustomization["resources"]} & opt_in
-
     def test_a_definition_is_in_the_repository_once(self):
         paths = (REPOSITORY / "manifests").rglob("*.yaml")
         found = {path.parent for path in paths if KIND in path.read_text("utf-8").splitlines()}
