@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from hedgerow.contract import Desired
+from hedgerow.plan.children import plan_resource
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, field_policy_of, unmatched
+from hedgerow_schemas.builtin import Deployment
 from plan import one_child
-from plan.made import live
+from plan.made import in_one_turn, live
 
 WEB = live({
     "apiVersion": "apps/v1",
@@ -21,7 +24,7 @@ KINDS = ("Deployment", "Job")
 
 def told(text: str, *, there: bool = True) -> tuple[str, ...]:
     objects = {CHILD: WEB} if there else {}
-    return unmatched(field_policy_of({YIELD: text}), objects, {CHILD}, KINDS)
+    return in_one_turn(unmatched(field_policy_of({YIELD: text}), objects, {CHILD}, KINDS))
 
 
 class TestTold:
@@ -62,13 +65,36 @@ class TestTold:
     def test_both_annotations_are_looked_at_and_each_term_by_itself(self):
         field_policy = field_policy_of({YIELD: "*/web: spec.a, spec.replicas", CLAIM: "*/web: b"})
 
-        assert unmatched(field_policy, {CHILD: WEB}, {CHILD}, KINDS) == (
+        assert in_one_turn(unmatched(field_policy, {CHILD: WEB}, {CHILD}, KINDS)) == (
             f"{YIELD}: */web: spec.a",
             f"{CLAIM}: */web: b",
         )
 
     def test_without_terms_there_is_nothing_to_tell(self):
-        assert unmatched(field_policy_of({}), {CHILD: WEB}, (), ()) == ()
+        assert in_one_turn(unmatched(field_policy_of({}), {CHILD: WEB}, (), ())) == ()
+
+
+class TestTurns:
+    """Other work has its turn after each object that is looked through, and none is in vain."""
+
+    @pytest.mark.parametrize(
+        ("text", "turns"),
+        [
+            ("Deployment/*: spec.replicsa", 20),
+            ("Deployment/*: spec.replicas", 1),
+            ("Deployment/web-7: spec.replicsa", 1),
+            ("ConfigMap/*: data", 0),
+        ],
+    )
+    def test_one_for_each_object_until_all_entries_match(self, text, turns):
+        objects = {("Deployment", f"web-{number}"): WEB for number in range(20)}
+        own = one_child.plan_input()
+        plan_input = replace(own, live=objects, field_policy=field_policy_of({YIELD: text}))
+
+        without = plan_resource(replace(own, live=objects), Desired(), (Deployment,))
+        looking = plan_resource(plan_input, Desired(), (Deployment,))
+
+        assert len(tuple(looking)) - len(tuple(without)) == turns
 
 
 def test_a_plan_tells_them():

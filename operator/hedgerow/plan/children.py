@@ -501,7 +501,9 @@ def plan_resource(
         yield
     named = {ChildId(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
+    policy_kinds = kinds.keys() | contributed_kinds.keys()
     declared = named | contributions.keys()
+    missed = yield from unmatched(plan_input.field_policy, plan_input.live, declared, policy_kinds)
     surplus, left = _surplus(plan_input, named, kinds, by_kind)
     problems += left
     let_go = (step for step in surplus if isinstance(step, Write))
@@ -512,12 +514,7 @@ def plan_resource(
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=(*(problem for part in parts for problem in part.problems), *problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
-        unmatched=unmatched(
-            plan_input.field_policy,
-            plan_input.live,
-            declared,
-            kinds.keys() | contributed_kinds.keys(),
-        ),
+        unmatched=missed,
         ignored=(
             *(line for part in parts for line in part.ignored),
             *plan_input.field_policy.unknown,

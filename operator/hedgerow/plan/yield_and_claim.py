@@ -41,7 +41,7 @@ from hedgerow.plan.field_patterns import (
 from hedgerow.texts import command_line, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Word
     from hedgerow.fields.sets import FieldPath
@@ -351,12 +351,13 @@ def unmatched(
     live: Mapping[ChildId, Object],
     declared: Collection[ChildId],
     kinds: Collection[str],
-) -> tuple[str, ...]:
+) -> Generator[None, None, tuple[str, ...]]:
     """Return the entries that match nothing, as they were written, each with its annotation.
 
-    `declared` are the wanted children. The fields of a child that does not exist yet are unknown,
-    so an entry for it counts as matching. So does one with `*` as name for a kind in `kinds`:
-    such children may be created later.
+    It yields after each child in which it has looked for a match. `declared` are the wanted
+    children. The fields of a child that does not exist yet are unknown, so an entry for it counts
+    as matching. So does one with `*` as name for a kind in `kinds`: such children may be created
+    later.
     """
     words = ((YIELD, field_policy.yields), (CLAIM, field_policy.claims))
     written = [(word, entry) for word, policy_entries in words for entry in policy_entries]
@@ -364,9 +365,10 @@ def unmatched(
     met = {(word, entry) for word, entry in written if _may_come(entry, children, live, kinds)}
     for word, policy_entries in words:
         for child, obj in live.items():
-            if any(entry.names(*child) for entry in policy_entries):
+            if any(entry.names(*child) and (word, entry) not in met for entry in policy_entries):
                 matches = field_policy.first(word, *child, _members(obj))
                 met.update((word, entry) for entry, _ in matches)
+                yield
     return tuple(f"{word}: {entry.text}" for word, entry in written if (word, entry) not in met)
 
 
