@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _MANAGER: Final = re.compile(rf"({PROGRAM_NAME})(?:-({_INSTANCE}))?-([a-z0-9]+)")
 STATUS: Final = "status"
-ON_REQUEST: Final = frozenset({"cli", "promote", "rollback"})
-"""The last words of the names of those by which a command sets one field of somebody's object."""
-OTHER_MANAGERS: Final = ON_REQUEST | {"certificates", "install", "lease"}
+OTHER_MANAGERS: Final = frozenset({
+    "certificates", "cli", "install", "lease", "promote", "rollback",
+})  # fmt: skip
 """The last words of the names of a program's other field managers."""
 
 

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hedgerow.encoding import read_json
 from hedgerow.fields.managed_fields import entries
-from hedgerow.fields.sets import leaves, subtree
-from hedgerow.objects import Installation, controller_of, metadata
-from hedgerow.plan.installations import ON_REQUEST
+from hedgerow.fields.sets import ABSENT, Values, leaves, subtree
+from hedgerow.objects import annotation, controller_of, metadata
 from hedgerow.texts import command_line
 from hedgerow_tools.fields.identity import ObjectIdentity
 from hedgerow_tools.fields.relabelling import (
     APPLY,
     BEFORE_FIRST_APPLY,
     CLIENT_SIDE,
+    COPY,
     HELM,
+    LAST_APPLIED,
     STATUS,
     UPDATE,
     is_client_side_apply,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from hedgerow.fields.managed_fields import Holder
+    from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, Object
 
 Reason = Literal[
@@ -39,10 +42,6 @@ Reason = Literal[
 AUTOSCALER: Final = ("kube-controller-manager", UPDATE, "scale")
 """How a HorizontalPodAutoscaler writes replicas."""
 _REPLICAS: Final = ("f:spec", "f:replicas")
-_KUBECTL_COPY: Final = "kubectl-last-applied"
-"""Who keeps client-side apply's annotation for `kubectl apply --server-side`: no applier."""
-_NO_APPLIERS: Final = {_KUBECTL_COPY} | {Installation().common_manager(word) for word in ON_REQUEST}
-"""Those who apply a field or two of somebody's object, and have no manifest of it."""
 MOST_NAMED: Final = 20
 """The most objects that a command names."""
 
@@ -66,6 +65,8 @@ class Tally:
     first: bool = False
     controlled: bool = False
     """Whether a controller made it, so that nobody applies it: nothing is left over of it."""
+    applier: str = ""
+    """Who applies its manifest, and so may get what is left over of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,41 @@ def tally(live: Object, served: Collection[str]) -> Tally:
         scaled,
         first,
         bool(controller_of(live)),
+        _applier(live) if client_side or scaled or first else "",
     )
+
+
+def _applier(live: Object) -> str:
+    """Return who applies at least half of an object's manifest; empty if nobody does.
+
+    Others apply some fields of somebody's object: with the rest in their entry, their next apply
+    would remove it. The manifest is client-side apply's copy, which has no defaults, unlike what
+    its entry holds; without a copy, it is all that is held.
+    """
+    copy = _copy(live)
+    values = Values(copy)
+    manifest: set[FieldPath] = set()
+    applied = {"": 0}
+    for holder, _, tree in entries(live):
+        there = {
+            place
+            for place in leaves(tree)
+            if place != COPY and place[0] != f"f:{STATUS}"
+            if not copy or values.at(place) is not ABSENT
+        }
+        manifest |= there
+        if there and holder.is_applier(holder.manager, ""):
+            applied[holder.manager] = len(there)
+    to = max(applied, key=lambda name: (applied[name], name))
+    return to if 2 * applied[to] >= len(manifest) else ""
+
+
+def _copy(live: Object) -> Object:
+    """Return client-side apply's copy of an object's manifest; empty if it has none."""
+    try:
+        return read_json(annotation(live, LAST_APPLIED) or "{}")
+    except ValueError:  # anybody may have edited it
+        return {}
 
 
 def _key(holder: Holder) -> _Key:
@@ -300,14 +335,9 @@ def _several(
 
 
 def _by_applier(objects: Iterable[CountedObject]) -> dict[str, list[CountedObject]]:
-    """Return the objects that somebody applies, by who applies most fields of it."""
+    """Return the objects whose manifest somebody applies, by who does."""
     owned: dict[str, list[CountedObject]] = {}
     for obj in objects:
-        appliers = {
-            key[0]: count
-            for key, count in obj.tally.entries
-            if key[1:] == (APPLY, "") and key[0] not in _NO_APPLIERS
-        }
-        if appliers:
-            owned.setdefault(max(appliers, key=lambda name: (appliers[name], name)), []).append(obj)
+        if obj.tally.applier:
+            owned.setdefault(obj.tally.applier, []).append(obj)
     return dict(sorted(owned.items()))

@@ -14,7 +14,7 @@ from hedgerow_tools.fields.by_manager import (
     managers,
     tally,
 )
-from tools.fields.test_relabelling import BEFORE, COPY, CSA, entry, spec
+from tools.fields.test_relabelling import BEFORE, COPY, CSA, LAST_APPLIED, entry, spec
 
 Object = dict[str, Any]
 DEPLOYMENT = ApiResource("apps/v1", "Deployment", "deployments")
@@ -68,10 +68,8 @@ class TestLeftovers:
             ([entry("Helm/Update", spec("x")), entry("helm/Update", spec("y"))], []),
             ([entry("a", spec("x")), entry("a/Update/status", spec("y"))], []),
             ([entry("kubectl-last-applied", COPY), entry(f"{CSA}/Update", spec("x"))], []),
-            *(
-                ([entry(f"hedgerow-{word}", spec("x")), entry(f"{CSA}/Update", COPY)], [])
-                for word in ("cli", "promote", "rollback")
-            ),
+            ([entry("scaler", REPLICAS), entry(f"{CSA}/Update", spec("x", "y"))], []),
+            ([entry("scaler", REPLICAS), entry(f"{BEFORE}/Update", spec("x", "y"))], []),
             (
                 [entry("a", spec("x")), entry("b", spec("y", "z")), entry(f"{CSA}/Update", COPY)],
                 [f"adopt --all -n shop --from {CSA} --to b"],
@@ -96,6 +94,20 @@ class TestLeftovers:
     )
     def test_managers_that_are_one_under_several_names(self, entries, found):
         assert told(counted(*entries)) == [("several names", f"hedgerow {one}") for one in found]
+
+    @pytest.mark.parametrize(
+        ("copy", "to"),
+        [({"x": 1, "y": 1}, "a"), ({"x": 1, "y": 1, "z": 1}, ""), (None, ""), ([], "")],
+    )
+    def test_of_a_copy_of_the_manifest_somebody_applies_half_whatever_defaults_there_are(
+        self, copy, to
+    ):
+        text = "no JSON" if copy is None else encode({"spec": copy}).decode()
+        whole = entry(f"{CSA}/Update", spec("y", "z", "default", "other") | COPY)
+        meta = {"name": "x", "annotations": {LAST_APPLIED: text}}
+        live = {"metadata": {**meta, "managedFields": [entry("a", spec("x")), whole]}}
+
+        assert tally(live, SERVED).applier == to
 
     def test_what_was_there_before_the_first_apply_is_told_by_itself(self):
         first = entry("a", spec("x")), entry(f"{BEFORE}/Update", spec("y"))
@@ -157,6 +169,11 @@ class TestLeftovers:
             ([entry(HPA, REPLICAS), entry("a", spec("x"))], {("Deployment", "other")}, True),
             ([entry(HPA, REPLICAS), entry("a", spec("x"))], None, False),
             ([entry(HPA, REPLICAS)], frozenset(), False),
+            (
+                [entry(HPA, REPLICAS), entry("a", spec("x")), entry("b/Update", spec("y", "z"))],
+                frozenset(),
+                False,
+            ),
             ([entry("kubectl/Update/scale", REPLICAS), entry("a", {})], frozenset(), False),
             ([entry(HPA, spec("paused")), entry("a", spec("x"))], frozenset(), False),
         ],
