@@ -102,7 +102,7 @@ def test_an_unknown_option(told, path):
 
     code, err = told(path, *words, "--bogus")
 
-    assert code == 2
+    assert code == usage(path, 2)
     assert err.endswith(f"No such option: --bogus; see `hedgerow {path} --help`\n")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hedgerow.cli.exits import COMMAND_PATH, leaving_on_sigterm
+from hedgerow.cli.exits import COMMAND_PATH, Exit, leaving_on_sigterm
 from hedgerow.cli.program import program, program_name, typed
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.errors import OneLineError
@@ -43,6 +43,8 @@ class Lazy:
     logs: bool = False
     """Whether it works until it is ended, and logs: SIGTERM ends it with code 0 even before it has
     started to work, and all that it says on standard error has the form of its log."""
+    usage: Exit = Exit.USAGE
+    """Its exit code for wrong usage; of `plan`, 2 means that there are changes."""
 
     def stub(self, name: str) -> Any:
         """Return a command that can only be listed."""
@@ -161,7 +163,7 @@ LAZY: Mapping[str, Lazy] = {
     ),
     "plan": Lazy(
         "hedgerow_tools.planning.command", "plan_command", _FIELDS,
-        "Show what applying would do; write nothing.",
+        "Show what applying would do; write nothing.", usage=Exit.FAILED,
     ),
     "adopt": Lazy(
         "hedgerow_tools.moving.adopt", "adopt_command", _FIELDS,
@@ -236,12 +238,11 @@ class Commands(UnfoldedGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the called command; an error without a context gets the command's name."""
+        """Run the called command; an error gets its name."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if getattr(error, "ctx", error) is None:
-                error.__dict__[COMMAND_PATH] = f"{ctx.command_path} {ctx.invoked_subcommand}"
+            error.__dict__[COMMAND_PATH] = f"{ctx.command_path} {ctx.invoked_subcommand}"
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature

@@ -84,6 +84,9 @@ def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> 
     if isinstance(cause, CommandError):
         return escaped(str(cause)), cause.exit_code
     line, code = _explained(cause, program, command or program)
+    raised_by = LAZY.get(getattr(error, COMMAND_PATH, "").rpartition(" ")[2])
+    if raised_by and code == Exit.USAGE:
+        code = raised_by.usage
     has_log = getattr(cause, "notes_are_log", False)
     notes: list[str] = getattr(cause, "__notes__", []) if has_log else []
     return "\n".join([kube.one_line(line, LONGEST), *(f"  | {note}" for note in notes)]), code

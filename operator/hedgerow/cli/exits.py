@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 COMMAND_PATH = "command_path"
-"""An attribute of errors without a context: the command that they are about."""
+"""An attribute of errors: the command that raised them."""
 
 
 class Exit(IntEnum):

@@ -13,7 +13,6 @@ import typer
 from hedgerow.cli import exits
 from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import connected, of_namespace
-from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option
 from hedgerow.cli.output import echo_data
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from hedgerow_tools.fields.forecast import Forecast, PlanVerdict
 
 CHANGES = 2
-"""The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
+"""The exit code for changes; elsewhere it means wrong usage, which is 1 here."""
 EXITS: Mapping[PlanVerdict, int] = {
     "nothing": Exit.DONE,
     "changes": CHANGES,
@@ -125,8 +124,7 @@ def plan_command(
     Nothing is written or deleted. -k takes a directory as `kubectl apply -k` does.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 5 about some objects the
-    server gave no answer in time, 1 failed or refused, 4 no cluster answers. (Elsewhere 2 is wrong
-    usage.)
+    server gave no answer in time, 1 failed, refused or wrong usage, 4 no cluster answers.
     """
     given = bool(names), bool(filename), kustomize is not None
     if given.count(True) != 1:
@@ -161,13 +159,7 @@ def plan_command(
                 forecasts = await _of_objects(forecaster, manifests, named, progress)
                 return forecasts, forecaster.applier
 
-    try:
-        forecasts, applier = anyio.run(carry_out)
-    except Exception as error:
-        line, code = explain(error, program_name(), typed())
-        if code != Exit.USAGE:
-            raise
-        raise PlanError(line) from error
+    forecasts, applier = anyio.run(carry_out)
     with exits.quiet():
         _print(forecasts, output, None if names else applier)
     raise typer.Exit(EXITS[worst(forecasts)])
