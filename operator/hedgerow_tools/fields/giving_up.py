@@ -41,24 +41,27 @@ class PlannedRelease:
 
     `leaves` are held by the managers that lose them; `sole` are those that nobody else holds.
     `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
+    `why` there is nothing to give up.
     """
 
     leaves: tuple[FieldPath, ...]
     sole: tuple[FieldPath, ...]
-    field_policy: str
+    field_policy: str = ""
+    why: str = ""
 
 
 def release(live: Object, resource: Object, manager: str, fields: Sequence[str]) -> PlannedRelease:
-    """Return the fields that a release gives up: the requested fields, or all; raises MoveRefused.
+    """Return the fields that a release gives up: the requested fields, or all, or why none.
 
     Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
+    Raises MoveRefused if a field or the annotation cannot be read.
     """
     kind, name = str(live["kind"]), str(metadata(live)["name"])
     asked = patterns(kind, name, fields)
     ours = _releasable(live, manager)
     meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
-        raise MoveRefused(_nothing(kind, name, manager, fields, ours))
+        return PlannedRelease((), (), why=_nothing(kind, name, manager, fields, ours))
     holders = holdings(live)
     sole = tuple(field_path for field_path in meant if len(holders[field_path]) == 1)
     field_policy = _yielding(resource, kind, name, fields, meant)
@@ -83,7 +86,7 @@ def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRe
         for field_path in places
         if losing.issuperset(rest[field_path]) and not is_hollow(known, field_path)
     )
-    return PlannedRelease(tuple(places), tuple(sole), "")
+    return PlannedRelease(tuple(places), tuple(sole))
 
 
 def _releasable(live: Object, manager: str) -> list[FieldPath]:

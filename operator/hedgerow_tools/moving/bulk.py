@@ -75,14 +75,16 @@ class Task:
         """Return what became of an object. Raises KubeError if no object can be written."""
         if isinstance(ref, UnknownObject):
             return outcome_of(ref.ref, "failed", why=ref.why)
+        yielded: dict[str, str] = {}
 
         async def attempt() -> ObjectOutcome:
             with withholding(ref.api):
-                return await self._attempt(ref, plan)
+                return await self._attempt(ref, plan, yielded)
 
-        return await tried(ref, attempt)
+        return replace(await tried(ref, attempt), **yielded)
 
-    async def _attempt(self, ref: ObjectRef, plan: Plan) -> ObjectOutcome:
+    async def _attempt(self, ref: ObjectRef, plan: Plan, yielded: dict[str, str]) -> ObjectOutcome:
+        """Return what became of an object; add what is written first, whatever comes after it."""
         live = await self.cluster.read_object(
             ref.api, ref.name, ref.namespace, partial=not self.whole
         )
@@ -102,6 +104,8 @@ class Task:
         details = {"to": step.to, "resource": step.resource, "yielded": step.yielded}
         if step.first and (why := await step.first(dry_run=self.dry_run)):
             return outcome_of(ref, "kept", why=why)
+        if step.first and not self.dry_run:
+            yielded |= {"resource": step.resource, "yielded": step.yielded}
         if step.change is None:
             fate: ObjectFate = "changed" if step.first else step.fate
             return outcome_of(ref, fate, why=step.why, **details)

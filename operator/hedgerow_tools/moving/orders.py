@@ -257,7 +257,8 @@ def _ending(
             f"{order.save} has what `{typed()} {order.action} --undo` needs. Only you may read it:"
             " it has no values, but keys of list items and members of sets."
         )
-    yield from order.notes(changed) if order.notes else ()
+    noted = [outcome for outcome in outcomes if outcome.fate == "changed" or outcome.yielded]
+    yield from order.notes(noted) if order.notes else ()
 
 
 def _summary(order: MoveOrder, outcomes: Sequence[ObjectOutcome]) -> str:

@@ -269,7 +269,7 @@ class _Releases:
         if given_up.sole and not self.to:
             return PlannedChange(fate="kept", why=_kept(asked.managers, given_up.sole))
         change = takeover(live, asked, served.versions, _sorting(given_up))
-        why = "" if change else others(live, asked, self.fields)
+        why = "" if change else given_up.why or others(live, asked, self.fields)
         return PlannedChange(change, self.to, why)
 
     def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.kind import ServedKind
 from support.commands.gardens import CHILD, NAME, OURS, Garden
+from support.server.apiserver import refusal
 
 REPLICAS = ("--field", "spec.replicas")
 pytestmark = pytest.mark.usefixtures("garden")
@@ -35,6 +36,36 @@ class TestShared:
         assert [sent.manager for sent in garden.writes] == ["hedgerow-cli"]
         assert garden.held("replicas") == {"scaler"}
         assert garden.live["spec"] == before
+
+
+class TestLetGoAlready:
+    @pytest.fixture(autouse=True)
+    def shared(self, garden) -> None:
+        garden.also("scaler", replicas=5)
+
+    def test_a_second_time_there_is_nothing_to_do(self, typed):
+        typed(CHILD, *REPLICAS, "--yes")
+
+        code, out, _ = typed(CHILD, *REPLICAS, "--yes")
+
+        assert code == 0
+        assert f"{OURS} holds nothing of Deployment/{NAME} that is called spec.replicas" in out
+        assert "Nothing was released (1 object with nothing to do)." in out
+
+    @pytest.mark.parametrize("refused", [False, True])
+    def test_the_annotation_is_told_whatever_comes_after_it(self, garden, typed, refused):
+        def operate() -> None:
+            garden.declare()
+            if refused:
+                garden.answers["edit Deployment"] = refusal(403, "Forbidden", "no")
+
+        garden.interruptions[2] = operate
+
+        code, out, _ = typed(CHILD, *REPLICAS, "--yes")
+
+        assert code == refused
+        assert f"BlueGreen/demo is annotated to yield: Deployment/{NAME}: spec.replicas" in out
+        assert garden.held("replicas") == {"scaler"}
 
 
 class TestNewHolder:
