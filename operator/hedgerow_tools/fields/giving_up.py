@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import all_holders, entries, entry, held
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, leaves
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.yield_and_claim import (
     YIELD,
@@ -95,8 +95,7 @@ def _releasable(live: Object, manager: str) -> list[FieldPath]:
     return [
         field_path
         for field_path in places
-        if not is_key(field_path) and not is_hollow(there, field_path)
-        if not is_ours(field_path)
+        if not is_hollow(there, field_path) and not is_ours(field_path)
     ]
 
 

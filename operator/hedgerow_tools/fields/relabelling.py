@@ -196,7 +196,8 @@ def _parted(
     """Return the parts of a tree that move and that stay; what is let go is in neither.
 
     A map or list item goes along with what is in it, and so do the keys of an item. They are in
-    both parts if something of it is in both.
+    both parts if something of it is in both. If all else is let go, the keys go where they are told
+    to, and the item with them.
     """
     along = {element for element in tree if element == SELF or is_key((*above, element))}
     if len(along) == len(tree):
@@ -211,6 +212,9 @@ def _parted(
             kept |= {element: inner_kept} if inner_kept else {}
         elif (destination := where(place)) != "let go":
             (moved if destination == "moved" else kept)[element] = below
+    for key in along - {SELF} if not (moved or kept) else ():
+        if (destination := where((*above, key))) != "let go":
+            (moved if destination == "moved" else kept)[key] = tree[key]
     for part in (moved, kept):
         part |= {element: tree[element] for element in along if part}
     return moved, kept

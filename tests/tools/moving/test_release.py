@@ -10,7 +10,7 @@ from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.kind import ServedKind
-from support.commands.gardens import CHILD, NAME, OURS, Garden
+from support.commands.gardens import CHILD, IMAGE, NAME, OURS, Garden
 from support.server.apiserver import refusal
 
 REPLICAS = ("--field", "spec.replicas")
@@ -247,6 +247,32 @@ class TestOfOthers:
 
         assert garden.held("containerPort") == (set(others) or {"flux"})
         assert garden.live["spec"] == spec
+
+
+class TestItems:
+    """A container of which somebody else holds the image, and not the name."""
+
+    @pytest.mark.parametrize(
+        ("words", "code", "name", "image"),
+        [
+            ("{}.image", 0, OURS, "kubectl-set"),
+            ("{}.image --to team", 0, OURS, "kubectl-set"),
+            ("{}.**", 3, OURS, f"{OURS} kubectl-set"),
+            ("{}.** --to team", 0, "team", "kubectl-set"),
+        ],
+    )
+    def test_the_key_that_nobody_else_holds_stays_or_goes_to_the_new_holder(
+        self, garden, typed, words, code, name, image
+    ):
+        containers = [{"name": "c", "image": "set:1"}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        garden.store.merge(garden.target, patch, "kubectl-set")
+        garden.declare(image="set:1", replicas=5)
+        item = IMAGE.removesuffix(".image")
+
+        assert typed(CHILD, "--yes", "--field", *words.format(item).split())[0] == code
+        assert garden.held("name") == {name}
+        assert garden.held("image") == set(image.split())
 
 
 class TestRefused:
