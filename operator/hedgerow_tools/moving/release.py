@@ -307,9 +307,12 @@ def _name(managing: ManagingResource) -> str:
 async def _yield(
     cluster: Cluster, managing: ManagingResource, field_policy: str, *, dry_run: bool
 ) -> str:
-    """Have a resource yield fields; return who is in the way, and what to do then."""
-    ours = metadata(managing.object)
-    meta = {key: ours[key] for key in ("name", "namespace", "uid") if key in ours}
+    """Have a resource yield fields; return who is in the way, and what to do then.
+
+    It has to be the version that was read, whose annotation `field_policy` contains.
+    """
+    ours, named = metadata(managing.object), ("name", "namespace", "uid", "resourceVersion")
+    meta = {key: ours[key] for key in named if key in ours}
     body = {"metadata": {**meta, "annotations": {YIELD: field_policy}}}
     try:
         await cluster.apply(managing.api, body, manager=field_manager(), dry_run=dry_run)

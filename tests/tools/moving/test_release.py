@@ -10,7 +10,7 @@ from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.kind import ServedKind
-from support.commands.gardens import CHILD, IMAGE, NAME, OURS, Garden
+from support.commands.gardens import CHILD, IMAGE, NAME, OURS, RESOURCE, Garden
 from support.server.apiserver import refusal
 
 REPLICAS = ("--field", "spec.replicas")
@@ -90,6 +90,17 @@ class TestNewHolder:
 
         assert typed(CHILD, *REPLICAS, "--to", "team", "--yes")[0] == 0
         assert garden.held("replicas") == {"team"}
+
+    def test_another_release_at_the_same_time_has_its_fields_yielded_too(self, garden, typed):
+        def other() -> None:
+            meta = {**RESOURCE["metadata"], "annotations": {YIELD: "A/x: a"}}
+            garden.store.apply({**RESOURCE, "metadata": meta}, "hedgerow-cli")
+
+        garden.interruptions[1] = other
+
+        assert typed(CHILD, *REPLICAS, "--to", "team", "--yes")[0] == 0
+        notes = garden.store.get(RESOURCE)["metadata"]["annotations"]
+        assert notes[YIELD] == f"A/x: a; Deployment/{NAME}: spec.replicas"
 
     def test_it_is_undone_by_its_record(self, garden, typed, tmp_path):
         before, saved = garden.live["metadata"]["managedFields"], str(tmp_path / "undo")
