@@ -60,6 +60,7 @@ MANAGED_FIELDS = (
     " `kubectl get -o yaml` does"
 )
 NOT_SHOWN = "a warning of the server that may repeat values, and is not shown"
+_NAMESPACES = "namespaces"
 EXISTING = "default"
 """A namespace that every cluster has."""
 _NO_DRY_RUN = "does not support dry run"
@@ -142,8 +143,8 @@ def planned_object(
 class Submission:
     """A manifest to apply to the `stored` object.
 
-    `coming`: the namespace would be created first if it does not exist. `structure` is that of the
-    object's kind, if known.
+    `made` are the objects that would be created first if they do not exist, each by its group,
+    plural and name. `structure` is that of the object's kind, if known.
     """
 
     ref: ObjectRef
@@ -151,13 +152,18 @@ class Submission:
     stored: Object | None
     applier: UserApply
     now: datetime
-    coming: bool = False
+    made: Collection[tuple[str, str, str]] = ()
     structure: Structure | None = None
 
     @property
     def field_manager(self) -> str:
         """The user's field manager."""
         return self.applier.manager
+
+    @property
+    def coming(self) -> bool:
+        """Whether its namespace is one of those that would be created first."""
+        return ("", _NAMESPACES, self.ref.namespace) in self.made
 
     async def dry_run(self, cluster: Cluster, *, absent: bool) -> Submitted:
         """Return what the server would store; `absent`: the namespace does not exist yet.
@@ -191,12 +197,21 @@ class Submission:
                 return self.merged(f"{error.message}, and so cannot be asked")
             case Missing() if not error.served:
                 raise error
+            case Missing() if self._is_made(error):
+                return self.merged(f"{error.message}: it is made earlier in the files")
             case Missing() if self.coming:
                 return await self._elsewhere(cluster)
             case Missing():
                 return self._refused(f"{error.message}: make it first, or earlier in the files")
             case _:
                 return self._refused(*self._causes(error), *self._obstacles(error))
+
+    def _is_made(self, error: Missing) -> bool:
+        """Return whether an object is missing, such as a Role, that would be created first."""
+        about: Object = error.status["details"]
+        plural = about.get("kind", "")
+        named = (about.get("group", ""), plural, about["name"])
+        return plural != _NAMESPACES and named in self.made
 
     def _obstacles(self, error: KubeError) -> Iterable[str]:
         """Return what is in the way of an apply, beside the server's words."""

@@ -55,7 +55,7 @@ class ObjectForecaster:
     forecaster: ResourceForecaster
     namespace: str
     kinds: KnownKinds = field(init=False)
-    _made: set[str] = field(default_factory=set[str])
+    _made: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     _absent: dict[str, bool] = field(default_factory=dict[str, bool])
     _silent: int = 0
 
@@ -122,8 +122,7 @@ class ObjectForecaster:
         """Return the forecast of an object whose kind is served. Raises KubeError."""
         controller = registry().controller_of(ref.api.group_version, ref.api.kind)
         if controller is not None:
-            coming = ref.namespace in self._made
-            return await self.forecaster.of_manifest(controller, manifest, coming=coming)
+            return await self.forecaster.of_manifest(controller, manifest, made=self._made)
         cluster = self.forecaster.cluster
         stored = await cluster.read_object(ref.api, ref.name, ref.namespace)
         absent = stored is None and await self._is_absent(ref.namespace)
@@ -142,7 +141,7 @@ class ObjectForecaster:
         if submitted.refusals and stored is not None:
             submitted = await self._with_remedy(ref, stored, submitted)
         result = self._forecast(ref, stored, submitted, structure, unchecked)
-        self._remember(manifest, result)
+        self._remember(ref, manifest, result)
         self._silent = 0
         return result
 
@@ -215,11 +214,8 @@ class ObjectForecaster:
         stored: Object | None,
         structure: Structure | None = None,
     ) -> Submission:
-        coming = ref.namespace in self._made
-        now = self.forecaster.clock.now()
-        return Submission(
-            ref, manifest, stored, self.applier, now, coming=coming, structure=structure
-        )
+        now, made = self.forecaster.clock.now(), self._made
+        return Submission(ref, manifest, stored, self.applier, now, made=made, structure=structure)
 
     def _forecast(
         self,
@@ -261,12 +257,11 @@ class ObjectForecaster:
         refusals = (WriteRefusal(str(ref), causes),)
         return self._forecast(ref, None, Submitted(None, refusals=refusals))
 
-    def _remember(self, manifest: Object, forecast: Forecast) -> None:
+    def _remember(self, ref: ObjectRef, manifest: Object, forecast: Forecast) -> None:
         """Remember what the object makes way for."""
         if forecast.refusals:
             return
-        if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace"):
-            self._made.add(forecast.name)
+        self._made.add((ref.api.group, ref.api.plural, ref.name))
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
             changed = any(line.is_change for obj in forecast.objects for line in obj.lines)
             self.kinds.define(manifest, changed=changed)

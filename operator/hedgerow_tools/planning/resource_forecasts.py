@@ -40,6 +40,8 @@ from hedgerow_tools.planning.simulated_cluster import SimulatedCluster, is_gone
 from hedgerow_tools.planning.simulation import Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
@@ -75,11 +77,15 @@ class ResourceForecaster:
         return await self._simulate(controller, stored, Submitted(stored), absent=False)
 
     async def of_manifest(
-        self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
+        self,
+        controller: Controller[CustomResource],
+        manifest: Object,
+        *,
+        made: Collection[tuple[str, str, str]] = (),
     ) -> Forecast:
         """Return what would happen if a resource, with its namespace, were applied.
 
-        `coming`: its namespace would be created first if it does not exist. Raises KubeError.
+        `made` are the objects that would be created first: see `Submission`. Raises KubeError.
         """
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
@@ -88,7 +94,7 @@ class ResourceForecaster:
         now = self.clock.now()
         structure = await self.structures.of(ref.api)
         submission = Submission(
-            ref, manifest, stored, self.applier, now, coming=coming, structure=structure
+            ref, manifest, stored, self.applier, now, made=made, structure=structure
         )
         submitted = await submission.dry_run(self.cluster, absent=absent)
         submitted = _judged(controller, stored, submitted)

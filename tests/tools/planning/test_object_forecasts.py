@@ -11,6 +11,7 @@ import pytest
 
 from hedgerow.kube.errors import Unreachable
 from hedgerow.plan.conflict_messages import OTHER_VALUE
+from hedgerow_testing.memory.answers import missing
 from hedgerow_testing.memory.kind import custom
 from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.planning.command import EXITS
@@ -471,6 +472,20 @@ class TestInTurn:
         )
 
         assert (found.verdict, found.objects[0].merged) == ("changes", NO_NAMESPACE)
+
+    @pytest.mark.parametrize("before", [True, False])
+    async def test_an_object_without_which_the_server_does_not_know(self, before):
+        plan = Plan()
+        named = {"kind": "configmaps", "name": "role"}
+        plan.api.refuse("Service", Reply(404, {**missing("role").status, "details": named}))
+        service = of_kind("v1", "Service", "s", {"spec": {"ports": [{"port": 1}]}})
+        found = await plan.last(*([settings({}, "role")] if before else []), service)
+
+        if before:
+            merged = '"role" not found: it is made earlier in the files'
+            assert (found.verdict, found.objects[0].merged) == ("changes", merged)
+        else:
+            assert "make it first, or earlier in the files" in causes(found)
 
     async def test_a_kind_that_is_defined_before(self):
         found = await Plan(served=False).last(definition(), widget({"size": 2}))

@@ -59,7 +59,8 @@ class Plan:
     async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version
         controller = cast("Any", self.world.controller)
-        found = await self.forecaster.of_manifest(controller, body, coming=coming)
+        made = {("", "namespaces", body["metadata"]["namespace"])} if coming else ()
+        found = await self.forecaster.of_manifest(controller, body, made=made)
         assert self.world.server.version == version
         assert self.writes() == []
         return found
