@@ -44,7 +44,7 @@ PACE = Pace(
     silent=240.0,  # a watch that says nothing is given up after 90 s
     # What is refused waits from 1 s on, twice as long each time: so there are three refusals.
     outage=5.0,
-    # What is put off (429, 503, no answer) is repeated for ten seconds before anything is said.
+    # A read that is put off (429, 503, no answer) is repeated for ten seconds first.
     long_outage=12.0,
     short=5.0,
     long=40.0,  # watches and passes are at waits of half a minute

@@ -39,41 +39,35 @@ class TestBackoff:
 
 
 AGAIN = [
-    # error, repeatable, asked again
-    (errors.Throttled(), False, True),
-    (errors.Unreachable(sent=False), False, True),
-    (errors.Unreachable(sent=True), True, True),
-    (errors.Unreachable(sent=True), False, False),
-    (errors.Unavailable(code=503), True, True),
-    (errors.Unavailable(code=503), False, False),
-    (errors.Unavailable(code=500), True, False),
-    (errors.Invalid(code=500), True, False),
-    (errors.Forbidden(code=403), True, False),
-    (errors.Conflict(code=409), True, False),
-    (errors.Stale(code=409), True, False),
-    (errors.Missing(code=404), True, False),
-    (errors.Garbled(), True, False),
+    # error, asked again
+    (errors.Throttled(), True),
+    (errors.Unreachable(sent=False), True),
+    (errors.Unreachable(sent=True), True),
+    (errors.Unavailable(code=503), True),
+    (errors.Unavailable(code=500), False),
+    (errors.Invalid(code=500), False),
+    (errors.Forbidden(code=403), False),
+    (errors.Conflict(code=409), False),
+    (errors.Stale(code=409), False),
+    (errors.Missing(code=404), False),
+    (errors.Garbled(), False),
 ]
 
 
 class TestPause:
-    @pytest.mark.parametrize(("error", "repeatable", "again"), AGAIN)
-    def test_is_taken_where_asking_again_may_help_and_does_no_harm(self, error, repeatable, again):
-        wait = pause(error, 1, repeatable=repeatable, remaining=10, draw=0.5)
-
-        assert (wait is not None) is again
+    @pytest.mark.parametrize(("error", "again"), AGAIN)
+    def test_is_taken_where_asking_again_may_help(self, error, again):
+        assert (pause(error, 1, remaining=10, draw=0.5) is not None) is again
 
     def test_comes_to_an_end(self):
         error = errors.Throttled()
 
-        waits = [
-            pause(error, n, repeatable=True, remaining=99, draw=0) for n in range(1, ATTEMPTS + 1)
-        ]
+        waits = [pause(error, n, remaining=99, draw=0) for n in range(1, ATTEMPTS + 1)]
 
         assert waits == [pytest.approx(w) for w in (0.1, 0.2, 0.4, 0.8)] + [None]
 
     def test_is_not_taken_when_it_would_use_up_the_budget(self):
         error = errors.Throttled(after=5)
 
-        assert pause(error, 1, repeatable=True, remaining=4, draw=0) is None
-        assert pause(error, 1, repeatable=True, remaining=6, draw=0) == 5
+        assert pause(error, 1, remaining=4, draw=0) is None
+        assert pause(error, 1, remaining=6, draw=0) == 5

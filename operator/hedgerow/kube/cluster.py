@@ -96,8 +96,8 @@ class Cluster:
         """Apply `body`, all that `manager` declares, and return the result.
 
         Raises Conflict if other managers hold fields with other values, unless `force` is set. A
-        body with `metadata.resourceVersion` is sent again only if the first attempt certainly did
-        not arrive: after Unreachable with `sent`, the caller must read the object.
+        body with a uid or version is sent once: in the meantime, what it was made from may have
+        changed, such as who owns the object. After Unreachable with `sent`, it may have arrived.
         """
         metadata: Mapping[str, Any] = body["metadata"]
         name, namespace = str(metadata["name"]), str(metadata.get("namespace", ""))
@@ -112,7 +112,7 @@ class Cluster:
             params,
             bodies.whole(api, body),
             APPLY,
-            repeatable=dry_run or not metadata.get("resourceVersion"),
+            repeatable=dry_run or not metadata.keys() & {"uid", "resourceVersion"},
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout or self._patience or SECONDS)
@@ -311,7 +311,7 @@ class Cluster:
         """
         path = wire.path(api, namespace, name)
         options = bodies.delete(uid, version)
-        request = Request("DELETE", path, content=options, content_type=JSON)
+        request = Request("DELETE", path, content=options, content_type=JSON, repeatable=False)
         try:
             await self._writes.send(request, seconds=timeout or self._patience or SECONDS)
         except Missing as error:

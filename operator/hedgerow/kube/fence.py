@@ -54,7 +54,7 @@ class Fence:
         Raises NotLeading, KubeError.
         """
         left = check(request, self._permit)
-        fenced = replace(request, permit=self._permit, unanswered=self._unanswered)
+        fenced = replace(request, permit=self._permit, repeatable=False)
         try:
             return await self._sender.send(fenced, seconds=min(seconds, left))
         except KubeError as error:

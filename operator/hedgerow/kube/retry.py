@@ -45,26 +45,17 @@ class RetryClock(Struct, frozen=True):
     elapsed: Callable[[], float] = _elapsed
 
 
-def pause(
-    error: KubeError, attempt: int, *, repeatable: bool, remaining: float, draw: float
-) -> float | None:
+def pause(error: KubeError, attempt: int, *, remaining: float, draw: float) -> float | None:
     """Return the seconds until the next attempt, or None if there must be none.
 
     It is also None if the wait would take all of the `remaining` seconds.
     """
-    if attempt >= ATTEMPTS or not _again(error, repeatable=repeatable):
+    if attempt >= ATTEMPTS or not _again(error):
         return None
     wait = backoff(attempt, draw, error.after)
     return wait if wait < remaining else None
 
 
-def _again(error: KubeError, *, repeatable: bool) -> bool:
-    match error:
-        case Throttled():
-            return True
-        case Unreachable():
-            return repeatable or not error.sent
-        case Unavailable():
-            return repeatable and error.passing
-        case _:
-            return False
+def _again(error: KubeError) -> bool:
+    passing = isinstance(error, Unavailable) and error.passing
+    return passing or isinstance(error, (Throttled, Unreachable))

@@ -94,7 +94,8 @@ class Session:
     async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a request and return its successful answer; all attempts share `seconds`.
 
-        Raises a KubeError for every other answer, and if there is none.
+        A request that is not repeatable is attempted once. Raises a KubeError for every other
+        answer, and if there is none.
         """
         deadline = self._timing.now() + seconds
         attempt, renewed = 0, False
@@ -108,20 +109,13 @@ class Session:
                     raise
                 with anyio.move_on_after(max(0.0, deadline - self._timing.now())):
                     renewed = await self._renew(login)
-                if not renewed:
+                if not (renewed and request.repeatable):
                     raise
             except KubeError as error:
-                wait = pause(
-                    error,
-                    attempt,
-                    repeatable=request.repeatable,
-                    remaining=deadline - self._timing.now(),
-                    draw=self._timing.draw(),
-                )
-                if wait is None:
+                remaining, draw = deadline - self._timing.now(), self._timing.draw()
+                wait = pause(error, attempt, remaining=remaining, draw=draw)
+                if wait is None or not request.repeatable:
                     raise
-                if request.unanswered and isinstance(error, Unreachable) and error.sent:
-                    request.unanswered()  # the next attempt may fail in a way that tells nothing
                 await self._timing.sleep(wait)
 
     async def _attempt(self, login: Login, request: Request, remaining: float) -> Response:

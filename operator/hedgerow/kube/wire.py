@@ -36,12 +36,11 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `repeatable`: sending it twice has the same effect as sending it once.
+    """One request; `repeatable`: it may be sent again some seconds later.
 
-    With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts.
-    `unanswered` is called for each attempt that may have arrived, got no answer, and is followed by
-    another one. At most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`. `accept` is
-    the form of the answer.
+    It may not if it follows from what was read before: whoever has read that must look again. With
+    a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts. At most
+    `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`. `accept` is the form of the answer.
     """
 
     method: str
@@ -53,7 +52,6 @@ class Request:
     most: int = 0
     accept: str = JSON
     permit: Callable[[], float] | None = field(default=None, compare=False)
-    unanswered: Callable[[], object] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Return method and path."""
