@@ -81,16 +81,6 @@ def test_what_nothing_imports_is_missing(missing):
     assert {"1", "14", "22", "16->15", "18->22"} <= {*missing()}
 
 
-@pytest.mark.parametrize(("bar", "enough"), [(66, True), (67, False), (100, False)])
-def test_a_bar_holds_for_all_files_together(bar, enough, capsys):
-    files = {"a.py": Lines(150, []), "b.py": Lines(48, [str(line) for line in range(102)])}
-
-    assert reaches(files, bar) == enough
-    assert capsys.readouterr().out.endswith(
-        f"66.00 % of 300 lines and branches run, {bar} % have to\n"
-    )
-
-
 def test_nothing_may_be_missing_where_all_is_to_run():
     assert reaches({"a.py": Lines(9999, [])}, 100)
     assert not reaches({"a.py": Lines(9999, ["1"])}, 100)

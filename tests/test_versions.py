@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from support.code.sources import ROOT, modules
-from versions.__main__ import ENDS, PROJECT, PYTHONS, Case, Failed, interpreter, main, run, unpinned
+from versions.__main__ import PROJECT, PYTHONS
 
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
 TESTING = [Requirement(text) for text in PROJECT["optional-dependencies"]["testing"]]
@@ -82,41 +82,3 @@ class TestPythons:
 
         assert " ".join(f"python{version}" for version in reversed(PYTHONS)) in text
         assert f"no Python {PYTHONS[0]} or newer" in text
-
-
-class TestProgram:
-    @pytest.mark.parametrize("kind", ["ends", "pythons"])
-    def test_what_is_unknown_is_told_with_what_there_is(self, kind, capsys):
-        with pytest.raises(SystemExit):
-            main([kind, "3.10"])
-
-        assert f"3.10: there are {', '.join(PYTHONS if kind == 'pythons' else ENDS)}" in (
-            capsys.readouterr().err
-        )
-
-    def test_a_python_that_only_says_that_it_is_none_is_not_taken(self, tmp_path, monkeypatch):
-        """Those of pyenv do."""
-        for folder, code in (("shims", 127), ("versions/3.99.1/bin", 0)):
-            (tmp_path / folder).mkdir(parents=True)
-            for name in ("python", "python3.99"):
-                (tmp_path / folder / name).write_text(f"#!/bin/sh\nexit {code}\n")
-                (tmp_path / folder / name).chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path / "shims"))
-        monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-
-        assert interpreter("3.99") == str(tmp_path / "versions/3.99.1/bin/python")
-        assert interpreter("3.98") == "3.98"  # uv finds it, or says that there is none
-
-    def test_a_tool_of_any_version_is_still_a_requirement_with_its_marker(self):
-        for line in PROJECT["optional-dependencies"]["dev"]:
-            pinned, free = Requirement(line), Requirement(unpinned(line))
-            assert (free.name, free.marker) == (pinned.name, pinned.marker)
-            assert not free.specifier
-
-    def test_a_command_that_fails_ends_the_case(self):
-        with pytest.raises(Failed, match="-c"):
-            run(sys.executable, "-c", "raise SystemExit(3)")
-
-    def test_a_case_has_a_name(self):
-        assert str(Case("3.14")) == "Python 3.14, locked"
-        assert str(Case("3.11", "lowest")) == "Python 3.11, lowest"

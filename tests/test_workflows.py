@@ -7,15 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 import yaml
 
-from hedgerow.cli.commands import LAZY
 from hedgerow_testing.sandbox.errors import SandboxError
-from support.code.sources import ROOT, committed
+from support.code.sources import ROOT
 from support.programs import gotools
 
 WORKFLOWS = {path.name: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
@@ -142,55 +140,3 @@ class TestWhatTheyCall:
         for name, job, declared in JOBS:
             assert {"container", "services"} & declared.keys() == set(), (name, job)
             assert declared.get("uses", "./").startswith("./"), (name, job)
-
-
-class TestForms:
-    @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-    def test_every_field_has_a_name_and_a_label(self, form):
-        told = yaml.safe_load(form.read_text("utf-8"))
-        fields = [field for field in told["body"] if field["type"] != "markdown"]
-        names = [field["id"] for field in fields]
-
-        assert told["name"]
-        assert told["description"]
-        assert len(names) == len({*names})
-        assert all(field["attributes"]["label"] for field in fields)
-
-    def test_the_commands_that_they_ask_for_are_commands(self):
-        asked = [re.findall(r"`hedgerow ([a-z -]+)", form.read_text("utf-8")) for form in FORMS]
-        words = {line.split()[0] for lines in asked for line in lines}
-
-        assert {"owners", "tree", "version"} <= words
-        assert words <= {*LAZY, "version"}  # the one that is always loaded
-
-
-class TestRenovate:
-    def test_it_moves_the_pins_of_a_new_operator_as_well(self):
-        settings = json.loads((ROOT / ".github/renovate.json").read_text("utf-8"))
-        [pattern] = settings["github-actions"]["managerFilePatterns"]
-
-        assert re.search(pattern.strip("/"), str(TEMPLATE.relative_to(ROOT)))
-
-    def test_what_it_has_patterns_for_is_there(self):
-        """Of a pattern that finds nothing, renovate says nothing."""
-        settings = json.loads((ROOT / ".github/renovate.json").read_text("utf-8"))
-        files = {str(path.relative_to(ROOT)) for path in committed()}
-        named = [
-            name for rule in settings["packageRules"] for name in rule.get("matchFileNames", ())
-        ]
-        found = {
-            (pattern, words): [
-                file
-                for file in files
-                if re.search(pattern.strip("/"), file)
-                if re.search(words.replace("(?<", "(?P<"), (ROOT / file).read_text("utf-8"))
-            ]
-            for manager in settings["customManagers"]
-            for pattern in manager["managerFilePatterns"]
-            for words in manager["matchStrings"]
-        }
-
-        assert all(found.values())
-        assert len(named) == 2
-        for name in named:
-            assert any(fnmatch(file, name) for file in files if file.endswith("go.mod")), name

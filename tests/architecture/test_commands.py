@@ -81,28 +81,10 @@ class TestCode:
 
         assert found == {}
 
-    @pytest.mark.parametrize(
-        "source",
-        [
-            """f"do `kubectl delete {kind} {name}`" """,
-            """f"do `{typed()} adopt {name} --yes` and then" """,
-            """f"see {program} owners " f"{name}" """,
-            """f"`kubectl rollout resume {name}`" """,
-        ],
-    )
-    def test_one_that_does_is_found(self, source):
-        assert len(by_hand(ast.walk(ast.parse(source)))) == 1
+    def test_one_that_does_is_found(self):
+        source = """f"do `{typed()} adopt {name} --yes` and then" """
 
-    @pytest.mark.parametrize(
-        "source",
-        [
-            """f"do `kubectl apply` of {kind}" """,
-            """f"`{typed()} install` does it: {name}" """,
-            """f"`{command_line(typed(), 'install', name)}`" """,
-        ],
-    )
-    def test_one_that_does_not_is_let_pass(self, source):
-        assert by_hand(ast.walk(ast.parse(source))) == []
+        assert len(by_hand(ast.walk(ast.parse(source)))) == 1
 
 
 class TestPrograms:
@@ -115,12 +97,8 @@ class TestPrograms:
         assert len(ours) > 30
         assert [f"{one} -> {why}" for one in ours if (why := refusal(one.words))] == []
 
-    @pytest.mark.parametrize(
-        "line",
-        ["hedgerow grow", "hedgerow tree --deep", "hedgerow tree -o svg", "hedgerow sandbox upp"],
-    )
-    def test_one_that_it_does_not_take_is_found(self, line):
-        assert refusal(tuple(line.split()))
+    def test_one_that_it_does_not_take_is_found(self):
+        assert refusal(("hedgerow", "tree", "--deep"))
 
 
 class Printed(NamedTuple):

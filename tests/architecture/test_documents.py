@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from hedgerow.cli.commands import LAZY
-from hedgerow.cli.exits import Exit
 from hedgerow_testing.audit.inputs import read_inputs
 from support.code.documents import anchors, links
 from support.code.sources import ROOT, committed, modules
@@ -154,36 +152,6 @@ class TestReadme:
         assert all(one.read_text("utf-8") == written[one.name] for one in files)
 
 
-class TestPages:
-    def test_the_map_of_layers_is_about_right(self):
-        page = (ROOT / "docs/explanation/layers.md").read_text("utf-8")
-        rows = re.findall(r"^\| `([\w/*.]+)` \| (\d+) \|", page, re.MULTILINE)
-        told = {pattern: int(lines) for pattern, lines in rows}
-        off = {pattern: lines for pattern, lines in told.items() if not about(pattern, lines)}
-
-        assert len(told) == 17
-        assert off == {}
-
-    def test_the_exit_codes_are_all_there_are(self):
-        page = (ROOT / "docs/reference/exit-codes.md").read_text("utf-8")
-
-        assert [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == [*Exit]
-
-    def test_the_commands_are_all_there_are(self):
-        page = (ROOT / "docs/reference/commands.md").read_text("utf-8")
-        rows = re.findall(r"^\| (`hedgerow .*?) \|", page, re.MULTILINE)
-        named = {word for row in rows for word in re.findall(r"`(?:hedgerow )?([a-z]+)", row)}
-
-        assert sorted(LAZY.keys() - named) == []
-
-
-def about(pattern: str, lines: int) -> bool:
-    """Return whether so many lines, give or take a quarter, are in these files."""
-    glob = pattern if pattern.endswith(".py") else f"{pattern}/**/*.py"
-    real = sum(len(path.read_text("utf-8").splitlines()) for path in ROOT.glob(glob))
-    return abs(real - lines) <= real / 4
-
-
 def readme_block(name: str) -> list[str]:
     """Return the lines of the code block that a comment in the README marks by name."""
     found = re.search(rf"<!-- {name} -->\n+```sh\n(.*?)```", README, re.DOTALL)
@@ -198,11 +166,6 @@ class TestYourFirstOperator:
         for block in blocks(ROOT / "docs/your-first-operator.md")
         if block.file.endswith(".py")
     ]
-
-    def test_its_code_is_about_as_short_as_it_says(self):
-        lines = [line for text in self.CODE for line in text.splitlines() if line.strip()]
-
-        assert len(lines) <= 90, len(lines)
 
     def test_its_code_imports_the_library_alone(self):
         lines = "\n".join(self.CODE).splitlines()
@@ -278,34 +241,23 @@ class TestPackages:
 
 
 class TestLinks:
-    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-    def test_every_one_leads_to_a_file_of_the_repository(self, path):
-        lost = [place for place, _ in links(path) if not (ROOT / place).exists()]
-
-        assert lost == []
-
-    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-    def test_every_one_into_a_document_leads_to_a_heading(self, path):
-        aimed = [(ROOT / place, anchor) for place, anchor in links(path) if anchor]
+    def test_every_one_outside_of_the_site_leads_to_a_file_and_a_heading(self):
+        """To build the site fails for those of its pages."""
+        aimed = [
+            (path.name, ROOT / place, anchor)
+            for path in DOCUMENTS
+            if path not in PAGES
+            for place, anchor in links(path)
+        ]
         lost = [
-            f"{place.relative_to(ROOT)}#{anchor}"
-            for place, anchor in aimed
-            if place.suffix == ".md" and anchor not in anchors(place)
+            (name, place, anchor)
+            for name, place, anchor in aimed
+            if not place.exists()
+            or (anchor and place.suffix == ".md" and anchor not in anchors(place))
         ]
 
+        assert len(aimed) > 20
         assert lost == []
-
-    def test_every_page_is_found_from_the_first_pages(self):
-        found, following = set[Path](), [ROOT / "README.md", ROOT / "docs/index.md"]
-        while following:
-            page = following.pop()
-            if page not in found and page.suffix == ".md" and page.exists():
-                found.add(page)
-                following += [ROOT / place for place, _ in links(page)]
-
-        assert len(PAGES) > len(DECISIONS) > 0
-        # The decisions are a folder of their own, which is read in its order.
-        assert sorted({*PAGES} - {*DECISIONS} - found) == []
 
 
 def test_no_file_names_a_package_registry():

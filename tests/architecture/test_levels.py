@@ -53,17 +53,8 @@ def test_a_controller_is_tested_without_an_operator(path: Path):
     assert of_operator(path.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_its"),
-    [
-        ("from hedgerow.runtime import clock", True),
-        ("from hedgerow import runtime", True),
-        ("import runtime.world", True),
-        ("from hedgerow import Deployment", False),
-    ],
-)
-def test_an_import_of_the_operator_is_seen(text: str, is_its: bool):
-    assert bool(of_operator(text)) is is_its
+def test_an_import_of_the_operator_is_seen():
+    assert of_operator("from hedgerow import Deployment, runtime") == ["hedgerow.runtime"]
 
 
 def test_each_row_that_a_server_plays_names_its_fact():
@@ -71,18 +62,7 @@ def test_each_row_that_a_server_plays_names_its_fact():
     assert [row.name for row in REAL if not FACT.match(f"Fact: {row.real}")] == []
 
 
-@pytest.mark.parametrize(
-    ("docstring", "names"),
-    [
-        ('"""Fact: the garbage collector runs."""', True),
-        ('"""Fact: the garbage collector runs.\n\n    It takes its time.\n    """', True),
-        ('"""The garbage collector runs."""', False),
-        ('"""Fact: the garbage collector\n    runs.\n    """', False),
-        ('"""Fact: server."""', False),
-        ("pass", False),
-    ],
-)
-def test_a_fact_is_a_sentence_on_the_first_line(docstring: str, names: bool):
-    text = f"class TestIt:\n  async def test_it():\n    {docstring}\n"
+def test_a_test_without_a_fact_is_seen():
+    text = 'async def test_it():\n    """The garbage collector runs."""\n'
 
-    assert list(without_fact(text)) == ([] if names else ["test_it"])
+    assert list(without_fact(text)) == ["test_it"]

@@ -16,6 +16,7 @@ from hedgerow_testing.sandbox.pins import pick
 from hedgerow_testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
 from support.cluster.clusters import undefine
+from support.cluster.policies import policed
 from support.cluster.worlds import with_custom_resources
 from support.helm import programs as helm
 from support.operator.running import Operator, RunAs
@@ -101,6 +102,21 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 def namespace(sandbox: Sandbox, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace in `sandbox`; without controllers it stays Terminating afterwards."""
     yield from _namespace(sandbox.kubeconfig, request)
+
+
+@pytest.fixture(scope="module")
+def us(sandbox: Sandbox) -> Iterator[Api]:
+    """The user whom the policy is about; RBAC would let it write anything."""
+    with policed(sandbox) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def admin(sandbox: Sandbox) -> Iterator[Api]:
+    """Whoever else writes in the cluster."""
+    api = Api(sandbox.kubeconfig)
+    yield api
+    api.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from support.objects.edits import having
 from support.objects.hedge import HEDGE
 from support.objects.manifests import CASES, RICH_DEPLOYMENT
 from support.objects.workloads import AUTOSCALER, DEPLOYMENT
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 
@@ -112,3 +114,30 @@ class TestEveryLeaf:
         ]
         held = {node.path: node.holders for node in found.places()}
         assert held[".spec.maxReplicas"][0].manager == "one"
+
+
+def test_whether_a_list_or_map_is_atomic_is_known_from_the_servers_openapi(
+    api, sandbox, namespace, capsys
+):
+    """Fact: the server's OpenAPI says of `limits` and `strategy` what its applies then do."""
+    place = {"name": "x", "namespace": namespace}
+    limits = {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}
+    labels = {"app": "x"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    rolling = {"selector": {"matchLabels": labels}, "template": pod, "strategy": {}}
+    for version, kind, spec in (("v1", "LimitRange", limits), ("apps/v1", "Deployment", rolling)):
+        body = {"apiVersion": version, "kind": kind, "metadata": place, "spec": spec}
+        api.apply(body, "helm").must()
+
+    def owners(kind: str) -> dict[str, Object]:
+        words = (f"{kind}/x", "-o", "json", "-n", namespace)
+        told = answer(capsys, "owners", *words, "--kubeconfig", str(sandbox.kubeconfig))
+        assert (told.code, told.err) == (0, "")
+        return {field["path"]: field for field in json.loads(told.out)["fields"]}
+
+    range_, deployed = map(owners, ("limitrange", "deployment"))
+
+    assert [one["manager"] for one in range_[".spec.limits"]["managers"]] == ["helm"]
+    assert not any(path.startswith(".spec.limits[") for path in range_)
+    assert deployed[".spec.strategy.type"]["managers"] == []
+    assert [one["manager"] for one in deployed[".spec.selector"]["managers"]] == ["helm"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -25,26 +24,10 @@ from support.cluster.policies import (
     deployment,
     manifest,
     must_refuse,
-    policed,
     settings,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
-
-
-@pytest.fixture(scope="module")
-def us(sandbox: Sandbox) -> Iterator[Api]:
-    """The user whom the policy is about; RBAC would let it write anything."""
-    with policed(sandbox) as api:
-        yield api
-
-
-@pytest.fixture(scope="module")
-def admin(sandbox: Sandbox) -> Iterator[Api]:
-    """Whoever else writes in the cluster."""
-    api = Api(sandbox.kubeconfig)
-    yield api
-    api.close()
 
 
 def dry_run(sandbox: Sandbox, directory: Path, *flags: str) -> CompletedProcess[str]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import pytest
 
 from hedgerow_testing.api import Api, Object, Reply
-from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_testing.waiting import eventually
 from support.cluster.policies import (
     CLAIMS,
@@ -18,28 +16,12 @@ from support.cluster.policies import (
     entries,
     manifest,
     must_refuse,
-    policed,
     settings,
 )
 from support.objects.definitions import definition, of
 from support.objects.workloads import RICH_DEPLOYMENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
-
-
-@pytest.fixture(scope="module")
-def us(sandbox: Sandbox) -> Iterator[Api]:
-    """The user whom the policy is about; RBAC would let it write anything."""
-    with policed(sandbox) as api:
-        yield api
-
-
-@pytest.fixture(scope="module")
-def admin(sandbox: Sandbox) -> Iterator[Api]:
-    """Whoever else writes in the cluster."""
-    api = Api(sandbox.kubeconfig)
-    yield api
-    api.close()
 
 
 @pytest.fixture

@@ -322,67 +322,9 @@ def default(**spec: Any) -> Object:
     return {"spec": {**SELECTING, **spec}}
 
 
-def served(**spec: Any) -> Object:
-    return {"spec": {"ports": [{"port": 80, "protocol": "TCP"}], **spec}}
-
-
 @pytest.mark.oldest
 class TestAccepted:
     """What is refused by no server, so that nothing needs to be taken over."""
-
-    @pytest.mark.parametrize(
-        ("kind", "first", "then", "path", "stays"),
-        [
-            (
-                ("apps", "DaemonSet"),
-                default(updateStrategy={"type": "RollingUpdate"}),
-                default(updateStrategy={"type": "OnDelete"}),
-                "spec.updateStrategy.rollingUpdate",
-                True,
-            ),
-            (
-                ("", "Service"),
-                served(sessionAffinity="ClientIP"),
-                served(sessionAffinity="None"),
-                "spec.sessionAffinityConfig",
-                False,
-            ),
-            (
-                ("", "Service"),
-                served(type="LoadBalancer"),
-                served(type="ClusterIP"),
-                "spec.allocateLoadBalancerNodePorts",
-                False,
-            ),
-            (
-                ("", "Service"),
-                served(type="LoadBalancer"),
-                served(type="ClusterIP"),
-                "spec.externalTrafficPolicy",
-                False,
-            ),
-            (
-                ("", "Service"),
-                served(type="NodePort"),
-                served(type="ExternalName", externalName="x.example.com"),
-                "spec.clusterIP",
-                False,
-            ),
-        ],
-    )
-    def test_the_server_accepts_or_drops_it(self, api: Api, kind, first, then, path, stays):
-        """Fact: which unions no server validates, and which it clears itself."""
-        group, name = kind
-        version = f"{group}/v1" if group else "v1"
-        meta = {"name": f"u{next(NUMBERS)}", "namespace": "unions"}
-        identity = {"apiVersion": version, "kind": name, "metadata": meta}
-        place = tuple(f"f:{step}" for step in path.split("."))
-        live = api.apply({**identity, **first}, OURS).must()
-        assert Values(live).at(place) is not ABSENT
-
-        after = api.apply({**identity, **then}, OURS).must()
-
-        assert (Values(after).at(place) is not ABSENT) is stays
 
     def test_a_member_of_which_we_hold_a_part_goes_with_its_defaults(self, api: Api):
         """Fact: the server removes the defaults inside a map that is given up."""

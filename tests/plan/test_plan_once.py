@@ -6,13 +6,11 @@ import copy
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hedgerow.contract import Create, Keep
-from hedgerow.objects import controller_reference
-from hedgerow.plan.ledger import EntryState, LedgerEntry
+from hedgerow.plan.ledger import LedgerEntry
 from plan.made import live, taken
-from plan.one_child import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
+from plan.one_child import CHILD, DATA, ID, WANT, ConfigMap, only_write, plan_input, planned
 
 Object = dict[str, Any]
 
@@ -23,13 +21,6 @@ def going(obj: Object) -> Object:
     marked = copy.deepcopy(obj)
     marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return marked
-
-
-def name_conflict(**change: Any) -> Object:
-    made = live(WANT)
-    owner = controller_reference(replace(OWNER, uid="other-uid")) | change
-    made["metadata"]["ownerReferences"] = [owner]
-    return made
 
 
 class TestCreate:
@@ -60,25 +51,6 @@ class TestCreate:
 
         assert (made.writes, made.deletions, made.contested, made.problems) == ((), (), (), ())
         assert made.judged == {ID: LedgerEntry()}
-
-    def test_somebody_elses_object_of_the_name_is_never_written(self):
-        made = planned(plan_input(name_conflict=name_conflict(name="other")), ONCE)
-
-        assert (made.writes, made.deletions) == ((), ())
-        assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
-        assert made.judged[ID].state is EntryState.TAKEN
-
-    def test_what_a_former_resource_of_the_name_left_is_waited_for(self):
-        made = planned(plan_input(name_conflict=name_conflict()), ONCE)
-
-        assert made.writes == ()
-        assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
-
-    def test_a_name_found_taken_stays_so_until_it_is_looked_at_again(self):
-        made = planned(plan_input(history=LedgerEntry(EntryState.TAKEN)), ONCE)
-
-        assert made.writes == ()
-        assert [p.reason for p in made.problems] == ["NameTaken"]
 
     def test_once_it_is_declared_no_more_it_is_pruned_unless_kept(self):
         assert [d.id for d in planned(plan_input(live(WANT)), Keep(ConfigMap, "x")).deletions] == [

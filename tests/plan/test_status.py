@@ -333,17 +333,6 @@ class TestOwnStatusContested:
         ]
         assert body_of(first)["status"]["contested"] == body_of(later)["status"]["contested"]
 
-    def test_the_since_of_an_earlier_report_is_kept(self):
-        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
-        old = ContestedField(
-            object="BlueGreen/demo", path=".status.routeTo", manager="meddler", since=NOW
-        )
-        live["status"]["contested"] = [old.wire()]
-
-        made = report(plan_input(LATER), live, COMPOSED, (), ())
-
-        assert [field.since for field in made.contested] == [NOW.replace(microsecond=0)]
-
 
 class TestPlanInput:
     @pytest.mark.parametrize("instance", ["", "two"])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from plan.worst import ENTRIES, SITUATIONS, admitted
+from plan.worst import COMPOSES, ENTRIES, SITUATIONS, admitted
 
 pytestmark = pytest.mark.untraced
 
@@ -24,3 +24,12 @@ def test_no_work_on_the_largest_object_takes_ten_times_what_the_loop_bears(where
         taken[name] = time.process_time() - began
 
     assert {name: seconds for name, seconds in taken.items() if seconds > MOST} == {}
+
+
+@pytest.mark.parametrize("over", COMPOSES)
+def test_a_pass_over_thousands_of_objects_takes_no_time_that_grows_as_their_square(over):
+    compose = COMPOSES[over]()
+    began = time.process_time()
+    compose()
+
+    assert time.process_time() - began < 6 * MOST

@@ -14,7 +14,11 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
 
-from hedgerow.contract import Apply, Desired
+from controllers.crons import at, composed, cronjob, job, recorded
+from hedgerow.contract import Apply, Desired, Observed
+from hedgerow.controllers.secretsync import controller as secretsync
+from hedgerow.controllers.secretsync.controller import Secret, Selection, TargetNamespace
+from hedgerow.controllers.secretsync.sources import TARGET_NAME
 from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership, unions
 from hedgerow.objects import ChildId, Installation, ObjectRef
@@ -381,3 +385,43 @@ ENTRIES: Mapping[str, Callable[[Case], object]] = {
     "watch": lambda c: list(changes.changes(c.live, c.after)),
 }
 """The work on one object, by its name, which the event loop does in one stretch."""
+
+
+def of_sources(size: int, before: Object, now: Object) -> Callable[[], object]:
+    """Return a pass over sources whose annotations were others when their copies were made."""
+
+    def observed(annotations: Object, *copies: Secret) -> Observed:
+        sources = (
+            {
+                "type": "k8s.ziwon.dev/secretsync",
+                "metadata": {"name": f"s{number}", "namespace": "a", "uid": f"u{number}",
+                             "annotations": annotations},
+                "data": {"password": "b25l", f"key{number}": "dHdv"},
+            }
+            for number in range(size)
+        )  # fmt: skip
+        return Observed(now=NOW, related=tuple(map(Secret, sources)), children=copies)
+
+    target = TargetNamespace.model_validate({"metadata": {"name": "team-a"}})
+    made = secretsync.compose(Selection(), target, observed(before)).children
+    copies = [Secret({"metadata": {"name": one.name, **one.fields["metadata"]}}) for one in made]
+    return partial(secretsync.compose, Selection(), target, observed(now, *copies))
+
+
+def of_jobs(size: int, policy: str, how: str) -> Callable[[], object]:
+    """Return a pass of a CronJob over Jobs: running, ended, or made by hand between its starts."""
+    step = 1.5 if how == "by hand" else 1
+    jobs = [job(step * minute, how.removeprefix("by hand")) for minute in range(1, size + 1)]
+    owner = cronjob(recorded(0), concurrencyPolicy=policy, activeLimit=10**6)
+    return partial(composed, owner, at(step * size + 1), *jobs)
+
+
+COMPOSES: Mapping[str, Callable[[], Callable[[], object]]] = {
+    "sources of one copy": partial(of_sources, 5_000, ONE := {TARGET_NAME: "app"}, ONE),
+    "sources of a copy each": partial(of_sources, 5_000, {}, {}),
+    "sources that are mistaken now": partial(of_sources, 5_000, {}, {TARGET_NAME: "No Name"}),
+    "Jobs that run": partial(of_jobs, 5_000, "Allow", ""),
+    "Jobs that ended": partial(of_jobs, 5_000, "Forbid", "Complete"),
+    "Jobs made by hand": partial(of_jobs, 5_000, "Replace", "by hand"),
+}
+"""Passes over many objects, each made ready first."""

@@ -13,7 +13,7 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
 from hedgerow_schemas.builtin import ConfigMap
 from hedgerow_testing.memory.cluster import Sent
-from runtime.scenes import occupy, refuse
+from runtime.scenes import refuse
 from runtime.shop import Shop, quiet
 from runtime.world import World
 
@@ -134,16 +134,6 @@ class TestTrouble:
                 assert len(shop.logged("pass put off")) == told
                 trouble.clear()
                 await anyio.sleep(400)
-
-    async def test_a_taken_name_is_looked_at_every_half_minute(self):
-        shop = Shop()
-        occupy(shop.world)
-        shop.world.apply()
-        async with shop.open():
-            await anyio.sleep(301)
-
-        reads = [sent for sent in shop.cluster.sent if sent.verb == "read"]
-        assert 10 <= len(reads) <= 12
 
     async def test_a_watch_in_trouble_is_told_once_and_its_recovery_too(self):
         shop = Shop()

@@ -363,10 +363,6 @@ class TestBackoff:
         assert delays[11] == pytest.approx(204.8)
         assert delays[12:] == [LONGEST_RETRY] * 28
 
-    @pytest.mark.parametrize(("draw", "delay"), [(0.0, 0.05), (0.5, 0.075), (1.0, 0.1)])
-    async def test_a_delay_is_spread_over_its_upper_half(self, draw, delay):
-        assert WorkQueue(VirtualClock(jitter=iter([draw]))).retry(A) == pytest.approx(delay)
-
     async def test_the_key_comes_again_after_the_delay(self, queue):
         delay = queue.retry(A)
 

@@ -31,11 +31,6 @@ class TestTimetable:
 
         assert found == datetime(2026, 1, 2, tzinfo=UTC)
 
-    @pytest.mark.parametrize("prefix", ["TZ=UTC", "CRON_TZ=Asia/Seoul", "TZ="])
-    def test_a_zone_given_twice_is_refused(self, prefix):
-        with pytest.raises(ScheduleError, match=r"timeZone 'Asia/Seoul'.*zone of its own"):
-            timetable(f"{prefix} 0 9 * * *", "Asia/Seoul", None)
-
     @pytest.mark.parametrize("zone", ["Mars/Olympus", "Local", "../etc/passwd", "KST"])
     def test_a_zone_that_is_none_is_refused(self, zone):
         with pytest.raises(ScheduleError, match="time zone"):

@@ -5,7 +5,7 @@ from jsonschema import Draft7Validator
 
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.editor import DRAFT, editor_schema
+from hedgerow_schemas.editor import editor_schema
 from support.objects import generated
 from support.objects.specimen import specimen
 
@@ -28,11 +28,6 @@ def complaints(given):
 
 
 class TestEditorSchema:
-    def test_it_is_valid_draft_7_which_editors_read(self):
-        Draft7Validator.check_schema(SCHEMA)
-
-        assert SCHEMA["$schema"] == DRAFT
-
     def test_every_reference_leads_to_a_definition(self):
         def references(node):
             if isinstance(node, dict):

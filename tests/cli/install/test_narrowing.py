@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli.install.losses import NAMED, TOLD, losses, stored_without
+from hedgerow.cli.install.losses import NAMED, TOLD, losses
 from hedgerow.cli.install.narrowing import limits
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory.kind import ServedKind
@@ -143,9 +143,3 @@ class TestLosses:
 
         [loss] = await losses(connected(server), before, definition(of(a=text()), "v2"))
         assert loss.what == ".spec.x.b: would be lost"
-
-    def test_a_version_in_which_something_is_stored_may_not_go(self):
-        before = definition(of(), "v1", "v2") | {"status": {"storedVersions": ["v1", "v2"]}}
-
-        assert stored_without(before, definition(of(), "v2")) == ["v1"]
-        assert stored_without(before, definition(of(), "v2", "v1")) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
@@ -238,33 +237,3 @@ class TestManyJobs:
         desired = composed(cronjob(recorded(1, active=listed)), at(1.5))
 
         assert len([child for child in desired.children if isinstance(child, Keep)]) == 20
-
-    @pytest.mark.untraced  # whose calls would be counted as well
-    @pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
-    @pytest.mark.parametrize("how", ["", "Complete", "by hand"])
-    def test_twice_the_jobs_cost_twice_the_steps(self, policy, how):
-        def steps(count: int) -> int:
-            ending = "" if how == "by hand" else how
-            step = 1.5 if how == "by hand" else 1
-            there = [job(step * minute, ending) for minute in range(1, count + 1)]
-            cj = cronjob(recorded(0), concurrencyPolicy=policy, activeLimit=10**6)
-            return counted(lambda: composed(cj, at(step * count + 1), *there))
-
-        assert steps(400) <= 2.2 * steps(200)
-
-
-def counted(work: Any) -> int:
-    """Count the calls that work makes: steps that no clock and no load change."""
-    calls = 0
-
-    def note(_frame: Any, event: str, _arg: Any) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls

@@ -156,9 +156,6 @@ class TestConflicts:
 
         assert conflict_event.since == ""
 
-    def test_one_that_the_status_tells_of_is_not_told_again_whatever_its_value_is(self):
-        assert said(FIELD, before=(FIELD.model_copy(update={"live": "black"}),)) == []
-
     def test_another_holder_of_the_same_field_is_told(self):
         assert len(said(FIELD, before=(FIELD.model_copy(update={"manager": "other"}),))) == 1
 

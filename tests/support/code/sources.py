@@ -8,10 +8,6 @@ import os
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 
@@ -86,16 +82,6 @@ def spelled(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def functions() -> Iterator[Function]:
-    for module in modules():
-        for node in module.nodes:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                first, last = (body[0].lineno, body[-1].end_lineno or 0) if body else (0, -1)
-                where = f"{module.name}:{node.lineno} {node.name}"
-                yield Function(where, last - first + 1, _depth(node))
-
-
 def committed(*suffixes: str) -> list[Path]:
     """Return the files that belong in the repository; a machine that tests it may have no git."""
     found: list[Path] = []
@@ -110,22 +96,3 @@ IGNORED = {
     ".coverage", ".git", ".venv", ".hypothesis", ".import_linter_cache", ".pytest_cache",
     ".ruff_cache", "__pycache__", "dist",
 }  # fmt: skip
-_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-
-
-def _depth(node: ast.AST) -> int:
-    """Count the decisions and loops inside each other.
-
-    A `with` decides nothing, an `elif` is on the level of its `if`, and what is defined inside
-    is counted on its own.
-    """
-    deepest = 0
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, _SCOPES):
-            deepest = max(deepest, _depth(child) - _is_elif(node, child))
-    return deepest + isinstance(node, _BLOCKS)
-
-
-def _is_elif(node: ast.AST, child: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(child, ast.If) and node.orelse == [child]
