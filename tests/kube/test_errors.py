@@ -93,6 +93,11 @@ class TestConflict:
         assert str(error).endswith("; .f3 is held by m; and 5 more")
 
 
+def test_a_server_is_waited_for_no_longer_than_a_minute():
+    """A load balancer that shows a page of maintenance may ask for hours."""
+    assert errors.from_answer(503, b"", after=3600.0).after == 60.0
+
+
 class TestForbidden:
     def test_tells_a_terminating_namespace_from_a_missing_permission(self):
         ending = Recording.load("terminating").error()

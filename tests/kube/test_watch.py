@@ -250,14 +250,15 @@ class TestLive:
         assert phase == Live("8", failures=4)
         assert run(phase, Bookmark("9"))[1] == Live("9")
 
-    def test_does_not_spin_when_every_version_is_too_old(self):
+    @pytest.mark.parametrize("filled", [Listing((), "1"), Bookmark("1", synced=True)], ids=str)
+    def test_does_not_spin_when_every_version_is_too_old(self, filled):
         gone = Failed(errors.Gone("too old"), 0.0)
         phase: watch.WatchPhase = Live("1")
         waits, problems = [], 0
         for _ in range(12):
             (outcome,), phase = run(phase, gone)
             problems += outcome.problem is not None
-            _, phase = run(phase, Listing((), "1"))
+            _, phase = run(phase, filled)
             waits.append(outcome.wait)
 
         assert waits == sorted(waits)

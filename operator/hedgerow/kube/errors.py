@@ -69,6 +69,8 @@ _WITHOUT_VALUES: Final = re.compile(
 """The API server's own words about a missing right, object or namespace: they have no value."""
 _VALUELESS: Final = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldValueTooLong"})
 """Reasons of causes that name a field and a rule alone; others quote the refused value."""
+LONGEST_AFTER: Final = 60.0
+"""Seconds: the longest `Retry-After` that is respected; a load balancer may ask for hours."""
 
 
 class Cause(Struct, frozen=True):
@@ -84,7 +86,7 @@ class KubeError(Exception):
     """The failure of one request.
 
     `status` is the server's Status object, or empty. `code` is the HTTP status, 0 without an
-    answer. `after` is the number of seconds that the server asked us to wait.
+    answer. `after` is the number of seconds that the server asked us to wait, at most a minute.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class KubeError(Exception):
         self.causes = tuple(causes)
         self.status: Object = status or {}
         self.code = code
-        self.after = after
+        self.after = min(after, LONGEST_AFTER)
         self.request = request
         self.message = _in_short(message) or type(self).__name__
         super().__init__(self.message)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 ATTEMPTS = 5
-LONGEST_AFTER = 60.0
-"""Seconds: the longest Retry-After that a process respects while it can do nothing else; a load
-balancer may ask for hours."""
 
 
 def _loop_time() -> float:

@@ -181,7 +181,7 @@ def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, Watch
         undecoded = frozenset(key for key, item in phase.items.items() if item is None)
         snapshot = Snapshot(items, arrival.version, undecoded)
         # A watch that is cut each time right after its list is in trouble all the same.
-        return StepResult(snapshot), Live(arrival.version, phase.failures)
+        return StepResult(snapshot), Live(arrival.version, phase.failures, phase.gaps)
     if isinstance(arrival, Undecoded):
         key, item, is_gone = arrival.key, None, arrival.deleted
     else:
@@ -213,7 +213,7 @@ def _stopped(
     """Continue where the watch stopped; after an incomplete WatchList, use a list instead."""
     outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
-        return outcome, Live(phase.version, failures, is_cut=is_cut)
+        return outcome, Live(phase.version, failures, phase.gaps, is_cut)
     return outcome, Filling(failures, streaming=False, last=phase.last)
 
 

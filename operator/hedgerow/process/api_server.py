@@ -13,7 +13,6 @@ import structlog
 
 from hedgerow.backoff import backoff
 from hedgerow.kube.errors import Throttled, Unavailable, Unreachable, Untrusted
-from hedgerow.kube.retry import LONGEST_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -53,8 +52,10 @@ class ApiServerCheck:
             except (Throttled, Unavailable, Unreachable) as error:
                 failures += 1
                 self._wait(str(error))
-                draw, after = self._clock.jitter(), min(error.after, LONGEST_AFTER)
-                await anyio.sleep(backoff(failures, draw, after, first=FIRST, longest=LONGEST))
+                draw = self._clock.jitter()
+                await anyio.sleep(
+                    backoff(failures, draw, error.after, first=FIRST, longest=LONGEST)
+                )
             else:
                 if failures:
                     log.info("the API server answers")

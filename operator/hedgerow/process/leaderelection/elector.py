@@ -24,7 +24,6 @@ from hedgerow.kube.errors import (
     Stale,
     Unauthenticated,
 )
-from hedgerow.kube.retry import LONGEST_AFTER
 from hedgerow.process.leaderelection.record import (
     LEASES,
     Election,
@@ -312,7 +311,7 @@ class Elector:
             usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
         else:
             usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
-        return max(usual, min(after, LONGEST_AFTER) * (1 + draw / 4))
+        return max(usual, after * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
         # Once is a race with another candidate: the next read shows who won. Twice in a row is not.
