@@ -154,6 +154,21 @@ class TestTrouble:
             assert len(shop.logged("watch recovered")) == 1
             assert shop.world.selected() == "Blue"
 
+    async def test_nothing_is_made_for_what_is_cached_of_a_kind_that_is_served_no_more(self):
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)
+            shop.cluster.wake()
+            shop.world.server.delete(shop.world.target("BlueGreen", "demo"))
+            await anyio.sleep(250)
+            writes = len(shop.writes)
+            shop.edit(shop.world.delete, "Deployment", "demoblue-deployment")
+            await anyio.sleep(600)
+
+        assert shop.writes[writes:] == []
+
     async def test_a_watch_that_stays_in_trouble_is_told_again_at_intervals(self):
         shop = Shop()
         shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime.cache.store import AT_ONCE, RestoredError, Store, key_of, version_of
+from hedgerow.runtime.cache.store import RestoredError, Store, key_of, version_of
 from runtime.things import Object, contents, owners, replaced, thing
 
 
@@ -172,13 +172,19 @@ def test_nothing_is_kept_of_what_is_gone():
 
 
 class TestParts:
-    def test_a_long_list_is_taken_in_part_by_part(self):
+    @pytest.mark.parametrize(("letters", "most"), [(0, 200), (300 * 1024, 1)])
+    def test_a_long_list_is_stored_and_forgotten_in_parts_by_the_bytes_of_its_objects(
+        self, letters, most
+    ):
         store = Store()
-        items = [thing(f"t{n}", version=5) for n in range(AT_ONCE + 1)]
-        sizes = [len(part) for part in store.replacing(items, "9")]
+        items = [thing(f"t{n}", version=5, owner="x" * letters) for n in range(201)]
 
-        assert sizes[:2] == [AT_ONCE, 1]
-        assert (len(store), store.version) == (AT_ONCE + 1, 9)
+        stored = [len(part) for part in store.replacing(items, "9")]
+        assert (sum(stored), len(store), store.version) == (201, 201, 9)
+        forgotten = [len(part) for part in store.replacing((), "10")]
+
+        assert sum(forgotten) == 201
+        assert 1 <= max(*stored, *forgotten) <= most
 
     def test_an_answer_to_our_own_write_is_kept_that_comes_in_between(self):
         store = stored(thing(version=1))

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
+from hedgerow.kube.errors import Missing
 from hedgerow.objects import Installation, controller_of, is_of, metadata
 from hedgerow.plan.too_large import MARK, concerned_by, excess_of
 from hedgerow.runtime.cache.door import Door, Shelf
@@ -124,6 +125,11 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         A related object may name any namespace.
         """
         return next((source.store.get(key) for source in self._resources.watching(key[0])), None)
+
+    def is_defined(self, key: Key) -> bool:
+        """Return whether the kind of a resource is served, as far as its watch knows."""
+        sources = self._resources.watching(key[0])
+        return not any(isinstance(source.store.refused, Missing) for source in sources)
 
     def to_read_again(self, key: Key, home: str) -> list[tuple[type[View | Resource], Object]]:
         """Return the stubs of a resource that were left out, if there is room for all of them.

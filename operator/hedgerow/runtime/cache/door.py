@@ -41,8 +41,8 @@ LOW: Final = 0.9
 GAIN: Final = 1024
 """The bytes that a stub must take less than its object does when it is packed."""
 AT_ONCE: Final = 256 * 1024
-"""The bytes of JSON that are packed or left out for one object that comes in, and `OVERHEAD` for
-each object of these, in some 20 ms."""
+"""The bytes of JSON, and `OVERHEAD` for each object, that are stored or forgotten with a list, or
+packed or left out for one object, between two turns of the event loop: some 20 ms."""
 STEP: Final = 1.05
 """The growth after which it is logged again that there is nothing more to leave out."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hedgerow.contract import Key, unreduced
 from hedgerow.objects import metadata, version_number
 from hedgerow.plan.writes import content
-from hedgerow.runtime.cache.door import CachedObject, Shelf
+from hedgerow.runtime.cache.door import AT_ONCE, OVERHEAD, CachedObject, Shelf
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 ANEW_AFTER = 1.0
 """Seconds to wait before beginning anew after a RestoredError: two servers of different stores may
 contradict each other on and on."""
-AT_ONCE = 100
-"""Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
 StoreChange = tuple[Object | None, Object | None]
 """The object cached before and the one cached now; None if there is none."""
@@ -44,10 +42,18 @@ class RestoredError(Exception):
     """
 
 
-def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
-    """Split the current keys into parts."""
-    whole = list(keys)
-    return (whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE))
+def _parts(steps: Iterable[tuple[int, StoreChange | None]]) -> Iterator[list[StoreChange]]:
+    """Gather changes into parts, by the bytes of the objects that each step is about."""
+    part: list[StoreChange] = []
+    left = AT_ONCE
+    for size, change in steps:
+        if change is not None:
+            part.append(change)
+        left -= size + OVERHEAD
+        if left <= 0:
+            yield part
+            part, left = [], AT_ONCE
+    yield part
 
 
 class _Indices:
@@ -171,19 +177,30 @@ class Store:
         has come, or has an object in an older version than it must have.
         """
         number, fresh = version_number(version), {key_of(item): item for item in items}
-        for keys in _parts(fresh):
-            yield [change for key in keys if (change := self.meet(fresh[key]))]
+        yield from _parts(self._meeting(fresh))
         overtaken, self._overtaken = self._overtaken, {}
         listed = (cached for key, cached in overtaken.items() if key in met or key in fresh)
         if 0 < number < self.version or any(cached <= number for cached in listed):
             raise RestoredError
         number = max(self.version, number)
-        for keys in _parts(self._entries):
-            missing = (key for key in keys if key not in fresh and key not in met)
-            gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
-            # An object that is newer than the list was written by us after it.
-            yield [self._forgotten(key, entry) for key, entry in gone if entry.version <= number]
+        yield from _parts(self._parting(number, fresh, met))
         self.version = max(self.version, number)
+
+    def _meeting(self, fresh: Mapping[Key, Object]) -> Iterator[tuple[int, StoreChange | None]]:
+        for key, obj in fresh.items():
+            change = self.meet(obj)
+            yield self._entries[key].size, change
+
+    def _parting(
+        self, number: int, *listed: Container[Key]
+    ) -> Iterator[tuple[int, StoreChange | None]]:
+        """Forget what is not listed, unless it is newer than the list: we wrote it after that."""
+        for key in tuple(self._entries):
+            entry = self._entries.get(key)
+            if entry is None or entry.version > number or any(key in keys for keys in listed):
+                yield 0, None
+            else:
+                yield entry.size, self._forgotten(key, entry)
 
     def put(self, obj: Object, version: str = "") -> StoreChange | None:
         """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
