@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any
@@ -251,6 +252,22 @@ class TestRestoredStore:
         assert template["spec"]["containers"][0]["image"] == "example/echo:1"
         assert len(shop.logged("versions went back: the store was restored")) == 1
         assert len(shop.logged("caches are filled")) == 2
+
+    async def test_it_stops_while_it_begins_anew(self, monkeypatch):
+        def stopped_meanwhile() -> Iterator[None]:
+            for part in begin_anew():
+                shop.stop()
+                yield part
+
+        shop = Shop()
+        begin_anew = shop.insides.begin_anew
+        monkeypatch.setattr(shop.insides, "begin_anew", stopped_meanwhile)
+        async with shop.open():
+            await self.set_back(shop)
+            await anyio.sleep(MINUTE)
+
+            assert len(shop.logged("caches are filled")) == 1
+            assert shop.cluster.open == 0
 
     async def test_it_stops_before_it_has_begun_anew(self):
         shop = Shop()

@@ -125,6 +125,8 @@ class ControllerRunner:
                 return
             for _ in self.begin_anew():
                 await anyio.lowlevel.checkpoint()
+            if self._is_stopped:  # meanwhile
+                return
 
     async def _run(self) -> None:
         """Watch, wait until every cache is filled, then work until the queue is closed."""

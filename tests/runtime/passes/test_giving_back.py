@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause
 from runtime.scenes import refuse
-from runtime.test_contributions import contributed, deploy, is_held, on_deployments
+from runtime.stepwise import play, settle
+from runtime.test_contributions import (
+    CONTRIBUTED,
+    MANAGER,
+    SCALER,
+    contributed,
+    deploy,
+    is_held,
+    on_deployments,
+)
 from runtime.world import DEMO, World
 
 pytestmark = pytest.mark.anyio
@@ -114,3 +126,26 @@ class TestTrouble:
 
         held = [name for name in ("another", "web", "xylophone") if is_held(world, name)]
         assert held == ["web"]
+
+    async def test_what_is_rewritten_again_and_again_is_not_fought_without_end(self, monkeypatch):
+        remains = dataclasses.replace(
+            SCALER.contributes[0], remains=lambda *_: {"spec": {"replicas": 5}}
+        )
+        world = World(controller=dataclasses.replace(SCALER, contributes=(remains,)))
+        await play(world, [CONTRIBUTED], rest=settle)
+        apply = world.server.apply
+
+        def rewritten(body: Any, manager: str, **how: Any) -> Any:
+            """Store what a webhook makes of each write of ours."""
+            is_ours = body["kind"] == "Deployment" and manager == MANAGER
+            return apply({**body, "spec": {"replicas": 4}} if is_ours else body, manager, **how)
+
+        monkeypatch.setattr(world.server, "apply", rewritten)
+        world.delete("BlueGreen")
+        before = len(world.writes)
+        for _ in range(60):
+            world.server.now += 1
+            world.deliver()
+            await world.work()
+
+        assert 1 < len(on_deployments(world, before)) < 10

@@ -61,7 +61,7 @@ class Reconciler:
         )
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}
-        """Of resources that are gone: the state of passes that could not give back all yet."""
+        """Of resources that are gone: the state of passes, while there are abandoned objects."""
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -87,12 +87,12 @@ class Reconciler:
         """Give back contributions of earlier resources with this key; mostly there are none."""
         if not self.context.controller.contributes:
             return Outcome()
-        state = self._gone.pop(key, None) or ResourceState("")
+        state = self._gone.setdefault(key, ResourceState(""))
         try:
             return await self._pass(GivingBack(self.context, key, state))
         finally:
-            if state.ledger.refused:
-                self._gone[key] = state
+            if not self.context.planner.abandoned(key):
+                del self._gone[key]
 
     async def _pass(self, current: Pass) -> Outcome:
         """Return how a pass ended; with an empty outcome if nothing may be written, or not yet."""
