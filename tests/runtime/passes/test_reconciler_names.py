@@ -12,8 +12,10 @@ import pytest
 
 from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import Act, People, both, target
-from hedgerow.contract import Apply, Desired, Observed
+from hedgerow.contract import Apply, Controller, Desired, Observed
+from hedgerow.kube import errors
 from hedgerow.objects import CONTROLLER_LABEL
+from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
 from hedgerow_schemas.builtin import ConfigMap
 from hedgerow_testing.memory.cluster import Sent
 from runtime.bluegreens import (
@@ -39,9 +41,9 @@ from runtime.bluegreens import (
     wait,
 )
 from runtime.scenes import BLUE as BLUE_LINE
-from runtime.scenes import IMAGE, settled
+from runtime.scenes import IMAGE, refuse, settled
 from runtime.stepwise import WorldPeople, in_world
-from runtime.world import CONTROLLER, World, pods
+from runtime.world import CONTROLLER, World, calm, pods
 
 Object = dict[str, Any]
 
@@ -329,3 +331,41 @@ class TestSharedNames:
         await world.work()
 
         assert world.contested() == [("ConfigMap/shared", ".data.of", "kubectl-edit")]
+
+
+def renaming(resource: BlueGreen, observed: Observed) -> Desired:
+    """Declare one child, whose name follows from the specification."""
+    name = f"{resource.metadata.name}-{resource.spec.route_to.lower()}"
+    return Desired((Apply(ConfigMap, name, {"data": {"a": "b"}}),), BlueGreenStatus())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [errors.Forbidden("exceeded quota", code=403), errors.Invalid("denied", code=422), None],
+    ids=["refused", "denied", "taken"],
+)
+async def test_the_child_of_the_former_name_stays_until_the_one_of_the_new_name_is_made(error):
+    world = World(
+        controller=Controller(
+            "renamer", BlueGreen, renaming, owns=(ConfigMap,), child_names={ConfigMap: ("{}-*",)}
+        )
+    )
+    world.apply()
+    await world.settle()
+    if error is None:
+        world.server.create(world.target("ConfigMap", "demo-green"), "somebody")
+    else:
+        refuse(world, error, "demo-green")
+
+    world.apply(routeTo="Green")
+    await world.settle()
+    assert world.get("ConfigMap", "demo-blue")
+    world.cluster.before = calm
+    if error is None:
+        world.delete("ConfigMap", "demo-green")
+    for _ in range(2):
+        world.server.now += 400
+        await world.settle()
+
+    assert world.get("ConfigMap", "demo-blue") is None
+    assert world.get("ConfigMap", "demo-green")

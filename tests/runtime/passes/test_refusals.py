@@ -97,8 +97,11 @@ TOLD = {
     RefusalKind.FIELD_CONFLICT: "False/FieldConflict",
     RefusalKind.FAILED: "False/Refused",
     RefusalKind.UNDECODABLE: "False/Refused",
+    RefusalKind.UNAVAILABLE: "False/Refused",
 }
-"""What `Ready` says of another refusal of a child; what concerns the server is not told."""
+"""What `Ready` says of another refusal of a child."""
+ALL_OVER = (401, 429)
+"""What concerns the server, and is not told of a child."""
 TROUBLE = ("Forbidden", "Rejected", "StatusRefused")
 REQUESTS: dict[RequestKind, tuple[Act, Callable[[Sent], bool]]] = {
     RequestKind.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
@@ -157,9 +160,9 @@ class TestWayBack:
 
         shop, met, said, ended = await self.story(act, matches, error)
 
-        told = shop.logged("refused") + shop.logged("pass put off")
+        logged = shop.logged("refused") + shop.logged("pass put off")
         assert 2 <= met <= 40, "it is tried again, and not too often"
-        assert [entry for entry in told if entry["log_level"] == "warning"] or error.code == 404
+        assert [entry for entry in logged if entry["log_level"] == "warning"] or error.code == 404
         assert self.children(ended) == usual
         if request_ is RequestKind.STATUS:
             event = "StatusRefused" if answer in STALLING else ""
@@ -167,7 +170,8 @@ class TestWayBack:
         else:
             unsaid = "" if request_ is RequestKind.CREATE else calm
             event = STALLING.get(answer, "")
-            wanted = f"True/{event}" if event else TOLD.get(answer, unsaid)
+            told = unsaid if error.code in ALL_OVER else TOLD.get(answer, unsaid)
+            wanted = f"True/{event}" if event else told
         assert said == wanted
         assert [reason for reason in ended[1] if reason in TROUBLE] == [event][: bool(event)]
         assert shop.retried == ()
@@ -190,6 +194,17 @@ class TestRefused:
         assert shop.world.the("Deployment", "demogreen-deployment")
         assert shop.world.condition("Ready") == "False/Refused"
         assert shop.world.condition("Stalled") == ""
+
+    async def test_nor_for_one_that_gets_no_answer_again_and_again(self):
+        shop = Shop()
+        silent = errors.Unreachable("no answer in time", sent=True)
+        refuse(shop, silent, "demoblue-deployment")
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(60)
+
+        assert shop.world.the("Deployment", "demogreen-deployment")
+        assert shop.world.condition("Ready") == "False/Refused"
 
     async def test_a_refused_status_does_not_wait_for_the_next_try_of_a_compose_that_fails(self):
         bug: Exception = ValueError()

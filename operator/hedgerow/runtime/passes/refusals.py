@@ -113,6 +113,12 @@ A 404 whose kind is served, and a namespace that is being deleted, end in `Recon
 are not in it: their own loop tries again at every turn. Nor are Events: each is tried once.
 """
 
+UNANSWERED_AGAIN = RefusalRule(Reaction.BACK_OFF, "Refused")
+"""The rule for a child that gets no answer, or a 502, 503 or 504, twice in a row.
+
+The server may be there, and only a webhook for that kind does not answer.
+"""
+
 _KINDS: Mapping[type[KubeError], RefusalKind] = {
     errors.AlreadyExists: RefusalKind.EXISTS,
     errors.Stale: RefusalKind.STALE,

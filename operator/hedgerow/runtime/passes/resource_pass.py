@@ -15,24 +15,23 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.contract import CLOCKS_DIFFER
+from hedgerow.contract import CLOCKS_DIFFER, Apply
 from hedgerow.objects import ChildId, annotation, metadata
 from hedgerow.plan.children import WAITING
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
 from hedgerow.plan.status import user_generation
-from hedgerow.plan.writes import STATUS, Write, next_steps
+from hedgerow.plan.writes import STATUS, Deletion, Write, next_steps
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.passes.reads import Reads
 from hedgerow.runtime.passes.report import report
 from hedgerow.runtime.passes.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from datetime import datetime
 
     from hedgerow.contract import Controller, Desired, Key
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.writes import Deletion
     from hedgerow.runtime.namespaces import Permission
     from hedgerow.runtime.passes.context import PassContext
     from hedgerow.runtime.passes.observation import Observation
@@ -163,13 +162,31 @@ class Pass:
         return is_dropped
 
     def _next_steps(self) -> tuple[Write | Deletion, ...]:
-        """Return the next writes or deletions: those that have not failed and do not wait."""
+        """Return the next writes or deletions: those that have not failed and do not wait.
+
+        A child that is declared no more stays while one of its kind that is declared is missing.
+        """
         due = [
             step
             for step in self.observation.plan.requests
             if step.id not in self.failed and not self.state.ledger.waits(step, self.now)
         ]
-        return next_steps(due)
+        missing = self._missing_kinds({step.id for step in due})
+        return next_steps(
+            step
+            for step in due
+            if not (isinstance(step, Deletion) and not step.replacement and step.id.kind in missing)
+        )
+
+    def _missing_kinds(self, due: Container[ChildId]) -> set[str]:
+        """Return the kinds of applied children that are missing, and are not created now."""
+        applied = (
+            ChildId(child.kind.api.kind, child.name)
+            for child in self.observation.desired.children
+            if isinstance(child, Apply)
+        )
+        live = self.observation.plan_input.live
+        return {child.kind for child in applied if child not in live and child not in due}
 
     async def write(self, steps: Sequence[Write | Deletion]) -> None:
         """Make writes and deletions one after another, as long as the resource does not change.

@@ -9,7 +9,15 @@ import structlog
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import refused_places
 from hedgerow.fields.unions import in_the_way
-from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Undecodable
+from hedgerow.kube.errors import (
+    Forbidden,
+    Garbled,
+    Invalid,
+    KubeError,
+    Unavailable,
+    Undecodable,
+    Unreachable,
+)
 from hedgerow.objects import ChildId, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import Deletion, Write
@@ -21,8 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.fields.refused import Place
+    from hedgerow.runtime.passes.refusals import RefusalRule
     from hedgerow.runtime.passes.resource_pass import Pass
     from hedgerow_schemas.base import Object
+
+UNANSWERED = (Garbled, Unavailable, Unreachable)
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +58,7 @@ class Writer:
                 await self.write(step)
             else:
                 await self._delete(step)
+            self._state.unanswered.discard(step.id)
         except KubeError as error:
             await self._refused(step, error)
 
@@ -122,6 +134,8 @@ class Writer:
                     return
             except (Forbidden, Undecodable) as unread:
                 error, rule = unread, refusals.rule(request, unread)
+        if isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF:
+            rule = self._unanswered(step, rule)
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             if isinstance(step, Write) and step.create:
                 self._state.ledger.unanswered(step.id)
@@ -140,6 +154,12 @@ class Writer:
             problem=problem,
             blocked=blocked,
         )
+
+    def _unanswered(self, step: Write | Deletion, rule: RefusalRule) -> RefusalRule:
+        """Return the rule for a request without an answer: another one than the last time."""
+        is_again = step.id in self._state.unanswered
+        self._state.unanswered.add(step.id)
+        return refusals.UNANSWERED_AGAIN if is_again else rule
 
     async def _take_over(self, write: Write, refused: Invalid) -> bool:
         """Take over the fields without holder for which a write was refused, if there are any.
