@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -63,6 +63,17 @@ class Shop:
     def stop(self) -> None:
         """Stop it as a signal does."""
         self.insides.stop()
+
+    def stop_while_it_begins_anew(self) -> None:
+        """Have it stopped in the turns in which it forgets what it had."""
+        begin_anew = self.insides.begin_anew
+
+        def stopped() -> Iterator[None]:
+            for part in begin_anew():
+                self.stop()
+                yield part
+
+        self.insides.begin_anew = stopped
 
     def waiting(self) -> str:
         """Return the caches that are not filled, as a readiness probe is told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any
@@ -253,15 +252,9 @@ class TestRestoredStore:
         assert len(shop.logged("versions went back: the store was restored")) == 1
         assert len(shop.logged("caches are filled")) == 2
 
-    async def test_it_stops_while_it_begins_anew(self, monkeypatch):
-        def stopped_meanwhile() -> Iterator[None]:
-            for part in begin_anew():
-                shop.stop()
-                yield part
-
+    async def test_it_stops_while_it_begins_anew(self):
         shop = Shop()
-        begin_anew = shop.insides.begin_anew
-        monkeypatch.setattr(shop.insides, "begin_anew", stopped_meanwhile)
+        shop.stop_while_it_begins_anew()
         async with shop.open():
             await self.set_back(shop)
             await anyio.sleep(MINUTE)

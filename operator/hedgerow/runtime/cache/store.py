@@ -42,11 +42,11 @@ class RestoredError(Exception):
     """
 
 
-def _parts(steps: Iterable[tuple[int, StoreChange | None]]) -> Iterator[list[StoreChange]]:
-    """Gather changes into parts, by the bytes of the objects that each step is about."""
+def _parts(steps: Iterable[tuple[StoreChange | None, int]]) -> Iterator[list[StoreChange]]:
+    """Gather changes into parts, by the bytes of the object that each step is about."""
     part: list[StoreChange] = []
     left = AT_ONCE
-    for size, change in steps:
+    for change, size in steps:
         if change is not None:
             part.append(change)
         left -= size + OVERHEAD
@@ -177,7 +177,7 @@ class Store:
         has come, or has an object in an older version than it must have.
         """
         number, fresh = version_number(version), {key_of(item): item for item in items}
-        yield from _parts(self._meeting(fresh))
+        yield from _parts((self.meet(obj), self._entries[key].size) for key, obj in fresh.items())
         overtaken, self._overtaken = self._overtaken, {}
         listed = (cached for key, cached in overtaken.items() if key in met or key in fresh)
         if 0 < number < self.version or any(cached <= number for cached in listed):
@@ -186,21 +186,16 @@ class Store:
         yield from _parts(self._parting(number, fresh, met))
         self.version = max(self.version, number)
 
-    def _meeting(self, fresh: Mapping[Key, Object]) -> Iterator[tuple[int, StoreChange | None]]:
-        for key, obj in fresh.items():
-            change = self.meet(obj)
-            yield self._entries[key].size, change
-
     def _parting(
         self, number: int, *listed: Container[Key]
-    ) -> Iterator[tuple[int, StoreChange | None]]:
+    ) -> Iterator[tuple[StoreChange | None, int]]:
         """Forget what is not listed, unless it is newer than the list: we wrote it after that."""
         for key in tuple(self._entries):
             entry = self._entries.get(key)
             if entry is None or entry.version > number or any(key in keys for keys in listed):
-                yield 0, None
+                yield None, 0
             else:
-                yield entry.size, self._forgotten(key, entry)
+                yield self._forgotten(key, entry), entry.size
 
     def put(self, obj: Object, version: str = "") -> StoreChange | None:
         """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.

@@ -92,7 +92,7 @@ class Reconciler:
             return await self._pass(GivingBack(self.context, key, state))
         finally:
             if not self.context.planner.abandoned(key):
-                del self._gone[key]
+                self._gone.pop(key, None)
 
     async def _pass(self, current: Pass) -> Outcome:
         """Return how a pass ended; with an empty outcome if nothing may be written, or not yet."""
