@@ -17,7 +17,6 @@ from support.code.sources import ROOT
 from support.programs import gotools
 
 WORKFLOWS = {path.name: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
-FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
 TEMPLATE = ROOT / "operator/hedgerow_tools/new/templates/ci.yml.txt"
 # The first use builds actionlint, for 22 s of CPU.
 pytestmark = pytest.mark.timeout(600)

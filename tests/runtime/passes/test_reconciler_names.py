@@ -119,7 +119,6 @@ def free_it_in_time(world: World) -> None:
     world.during(2, lambda: world.delete("Service"))
 
 
-ONE_APPLY = Times({APPLY_BLUE: 1})
 NEIGHBOUR = {**DEMO, "metadata": {"name": "neighbour"}}
 OTHER = {**DEMO, "metadata": {"name": "other"}}
 OTHERS_PODS: Object = {

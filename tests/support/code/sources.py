@@ -30,23 +30,10 @@ class Module:
         """The name by which it is imported."""
         return self.name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
-    @property
-    def lines(self) -> int:
-        return len(self.text.splitlines())
-
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """All of the tree, walked through once."""
         return tuple(ast.walk(self.tree))
-
-
-@dataclass(frozen=True)
-class Function:
-    """One function or method; `lines` counts neither signature nor docstring."""
-
-    where: str
-    lines: int
-    nesting: int
 
 
 @cache

@@ -37,7 +37,6 @@ PODS = "GET /api/v1/namespaces/ns/pods"
 MEMCACHEDS = "GET /apis/memcached.cache.example.com/v1/namespaces/ns/memcacheds"
 LEFT_OUT = "1 kind is left out, which you may not read here:"
 UNREADY = kin.pod("web-1-a", "ReplicaSet web-1", ready=False)
-NEW = kin.pod("web-1-b", "ReplicaSet web-1")
 FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
 
 
