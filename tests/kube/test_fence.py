@@ -14,7 +14,6 @@ import pytest
 from hedgerow.kube import client, errors, wire
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, NotLeading
-from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.wire import Request
 from kube.asking import CONFIG_MAP, never
 from kube.fakes import reply, write_kubeconfig
@@ -133,26 +132,20 @@ class TestPermit:
 
 
 class TestTime:
-    @pytest.mark.parametrize(("left", "timeout"), [(0.05, 10.0), (10.0, 0.05)])
-    async def test_a_write_takes_no_longer_than_either(self, server, connected, left, timeout):
-        server.answers = [never]
-        async with connected(timing=RetryClock()) as cluster:
-            began = anyio.current_time()
-            with pytest.raises(errors.Unreachable, match="in time"):
-                await cluster.fenced(Permit(left)).apply(
-                    CONFIG_MAP, BODY, manager="m", timeout=timeout
-                )
+    async def test_an_answer_may_take_longer_than_the_permit_that_is_renewed(
+        self, server, connected
+    ):
+        """So a webhook that never answers, and is to be ignored, costs its own time-out alone."""
 
-        assert 0.04 < anyio.current_time() - began < 5
+        async def late(_: httpx.Request) -> httpx.Response:
+            await anyio.wait_all_tasks_blocked()
+            return reply()
 
-    async def test_waiting_for_the_next_attempt_counts(self, server, connected, clock):
-        server.answers = [httpx.ConnectError("no")]
-        began = clock.now
+        server.answers = [late]
         async with connected() as cluster:
-            with pytest.raises(errors.Unreachable):
-                await cluster.fenced(Permit(0.25)).apply(CONFIG_MAP, BODY, manager="m")
+            await cluster.fenced(Permit(1e-9)).apply(CONFIG_MAP, BODY, manager="m")
 
-        assert clock.now - began < 0.25
+        assert len(server.requests) == 1
 
 
 class Counting(BaseHTTPRequestHandler):

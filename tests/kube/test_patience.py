@@ -43,7 +43,7 @@ async def given(patience: float) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("patience", "seconds"), [(0, [10, 10, 30, 60, 30, 7]), (45, [45, 45, 45, 45, 45, 7])]
+    ("patience", "seconds"), [(0, [10, 35, 35, 60, 30, 7]), (45, [45, 45, 45, 45, 45, 7])]
 )
 async def test_it_is_that_of_the_request_unless_the_command_names_another(
     patience: float, seconds: list[float]

@@ -36,8 +36,8 @@ PAGE_SECONDS = 60.0
 """The same for one page of a list."""
 GET_SECONDS = 30.0
 """The same for what is at any path."""
-DRY_RUN_SECONDS = 30.0
-"""The same for a dry run of a client-side apply."""
+WRITE_SECONDS = 35.0
+"""The same for a write and a dry run: an API server ends them itself after 34, with webhooks."""
 
 
 class Cluster:
@@ -115,7 +115,7 @@ class Cluster:
             repeatable=dry_run or not metadata.keys() & {"uid", "resourceVersion"},
         )
         sender = self._session if dry_run else self._writes
-        answer = await sender.send(request, seconds=timeout or self._patience or SECONDS)
+        answer = await sender.send(request, seconds=timeout or self._patience or WRITE_SECONDS)
         return ApplyResult(
             await bodies.kubernetes(answer, request),
             answer.code == HTTPStatus.CREATED,
@@ -136,7 +136,7 @@ class Cluster:
         return await self._dry_run(request)
 
     async def _dry_run(self, request: Request) -> ApplyResult:
-        answer = await self._session.send(request, seconds=self._patience or DRY_RUN_SECONDS)
+        answer = await self._session.send(request, seconds=self._patience or WRITE_SECONDS)
         return ApplyResult(await bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
@@ -157,7 +157,7 @@ class Cluster:
         request = adoption.request(api, live, edits, manager, restoring=restoring, dry_run=dry_run)
         sender = self._session if dry_run else self._writes
         try:
-            answer = await sender.send(request, seconds=self._patience or SECONDS)
+            answer = await sender.send(request, seconds=self._patience or WRITE_SECONDS)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
                 # A failed test of the patch is answered like this, without details.
@@ -313,7 +313,7 @@ class Cluster:
         options = bodies.delete(uid, version)
         request = Request("DELETE", path, content=options, content_type=JSON, repeatable=False)
         try:
-            await self._writes.send(request, seconds=timeout or self._patience or SECONDS)
+            await self._writes.send(request, seconds=timeout or self._patience or WRITE_SECONDS)
         except Missing as error:
             if not error.served:
                 raise

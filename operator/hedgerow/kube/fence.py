@@ -49,14 +49,15 @@ class Fence:
         self._unanswered = unanswered
 
     async def send(self, request: Request, *, seconds: float) -> Response:
-        """Send a write, with a timeout of at most the permitted time; return the answer.
+        """Send a write and return the answer. Raises NotLeading, KubeError.
 
-        Raises NotLeading, KubeError.
+        An answer may take longer than the permit of now, which is renewed meanwhile. Who loses it
+        cancels all writes.
         """
-        left = check(request, self._permit)
+        check(request, self._permit)
         fenced = replace(request, permit=self._permit, repeatable=False)
         try:
-            return await self._sender.send(fenced, seconds=min(seconds, left))
+            return await self._sender.send(fenced, seconds=seconds)
         except KubeError as error:
             if isinstance(error, Unreachable) and error.sent:
                 self._unanswered()
@@ -66,14 +67,12 @@ class Fence:
             raise
 
 
-def check(request: Request, permit: Permit) -> float:
-    """Return the permitted seconds for a request; raises NotLeading if there are none."""
-    left = permit()
-    if left <= 0:
+def check(request: Request, permit: Permit) -> None:
+    """Raise NotLeading if a request is not permitted."""
+    if permit() <= 0:
         raise NotLeading(
             "not sent: the Lease has expired, another replica may lead", request=str(request)
         )
-    return left
 
 
 def before_bytes(request: Request) -> Callable[[], object] | None:
