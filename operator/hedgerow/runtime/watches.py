@@ -108,12 +108,11 @@ class Watches:
     def _may_begin(self) -> None:
         """Let work begin once all caches are filled, but for those of refused kinds.
 
-        The cache of the resources themselves has to be filled.
+        The resources themselves have to be shown in one namespace at least.
         """
-        sources = tuple(self._cache)
-        lacking = [sources[number] for number in self._unsynced]
-        kind = self._controller.resource
-        if all(source.store.refused and source.kind is not kind for source in lacking):
+        sources, own = tuple(self._cache), set(range(len(self._cache.resources)))
+        is_blind = bool(own) and own <= self._unsynced
+        if not is_blind and all(sources[number].store.refused for number in self._unsynced):
             self.ready.set()
 
     def _refuse(self, source: Source, error: KubeError | None) -> None:

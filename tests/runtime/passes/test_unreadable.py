@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import anyio
 import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.errors import KubeError
+from hedgerow.kube.watch import Listing, WatchEvent
+from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.watched import Watched
 from runtime.clockwork import MINUTE, USUAL, Clockwork
 from runtime.shop import Shop, quiet
+from runtime.test_contributions import contributed, is_held
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +75,51 @@ def says(shop: Shop) -> str:
     """Return reason and message of `Ready`, and whether it is True."""
     [ready] = [one for one in shop.world.status()["conditions"] if one["type"] == "Ready"]
     return f"{ready['status']}/{ready['reason']}: {ready['message']}"
+
+
+class Narrow(Watched):
+    """Shows nothing of one of the namespaces, or nothing of one kind there."""
+
+    hidden: ClassVar = ("other", "")
+
+    def _check(self, api: ApiResource, namespace: str) -> None:
+        if self.hidden in ((namespace, ""), (namespace, api.kind)):
+            raise FORBIDDEN
+
+    async def watch(
+        self, api: ApiResource, namespace: str = "", **how: Any
+    ) -> AsyncGenerator[WatchEvent, None]:
+        self._check(api, namespace)
+        async for event in super().watch(api, namespace, **how):
+            yield event
+
+    async def list(self, api: ApiResource, namespace: str = "", **how: Any) -> Listing:
+        self._check(api, namespace)
+        return await super().list(api, namespace, **how)
+
+
+class Blind(Narrow):
+    hidden: ClassVar = ("default", "BlueGreen")
+
+
+class TestNamespaces:
+    async def test_one_that_is_refused_does_not_keep_the_others_from_being_served(self):
+        made = Shop("default", "other")
+        made.cluster.__class__ = Narrow
+        made.world.apply()
+        async with made.open():
+            await anyio.sleep(MINUTE)
+            assert there(made) == ("demo", BLUE, GREEN)
+            assert "bluegreens.app.demo.kakao.com in other" in made.waiting()
+
+    async def test_nothing_is_given_back_where_the_resources_are_not_shown(self):
+        world = await contributed()
+        made = Shop("default", "other", world=world)
+        made.cluster.__class__ = Blind
+        async with made.open():
+            await anyio.sleep(10 * MINUTE)
+            assert made.waiting() == "scaler waits for bluegreens.app.demo.kakao.com in default"
+            assert is_held(world)
 
 
 class TestFromTheStart:
