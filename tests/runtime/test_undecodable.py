@@ -10,11 +10,12 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.object_api import ApplyResult
-from hedgerow.kube.watch import Bookmark, Changed, Undecoded, WatchEvent
-from hedgerow.objects import Key
+from hedgerow.kube.watch import Bookmark, Changed, Listing, Undecoded, WatchEvent
+from hedgerow.runtime.cache.store import key_of
 from hedgerow_testing.memory.watched import Watched
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.shop import Shop, quiet
+from runtime.test_contributions import contributed, is_held
 from runtime.world import World
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +44,11 @@ class Odd(Watched):
             raise errors.Undecodable(errors.UNDECODABLE)
         return found
 
+    async def list(self, *args: Any, **more: Any) -> Listing:
+        found = await super().list(*args, **more)
+        odd = tuple(Undecoded(key_of(item), found.version) for item in found.items if is_odd(item))
+        return Listing(tuple(i for i in found.items if not is_odd(i)), found.version, odd)
+
     async def watch(self, *args: Any, **more: Any) -> AsyncGenerator[WatchEvent, None]:
         async for event in super().watch(*args, **more):
             if isinstance(event, Bookmark) or not is_odd(event.object):
@@ -52,9 +58,7 @@ class Odd(Watched):
 
 
 def undecoded(event: Changed) -> Undecoded:
-    meta = event.object["metadata"]
-    key = Key(meta.get("namespace", ""), meta["name"])
-    return Undecoded(key, event.version, deleted=event.type == "DELETED")
+    return Undecoded(key_of(event.object), event.version, deleted=event.type == "DELETED")
 
 
 def shop(world: World | None = None) -> Shop:
@@ -130,6 +134,18 @@ class TestResource:
             made.edit(made.world.delete, "Service")
             await anyio.sleep(HOUR)
         assert made.world.get("Service") is None
+
+    async def test_what_one_that_was_never_decoded_contributed_stays_until_it_is_gone(self):
+        world = await contributed()
+        made = shop(world)  # another life: nothing is cached
+        spoil(made, "BlueGreen")
+        async with made.open():
+            await anyio.sleep(HOUR)
+            assert is_held(world)
+
+            made.edit(world.delete, "BlueGreen")
+            await anyio.sleep(HOUR)
+        assert not is_held(world)
 
 
 class TestChild:

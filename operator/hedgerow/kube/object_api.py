@@ -56,7 +56,13 @@ class ObjectApi(Protocol):
         ...
 
     async def list(
-        self, api: ApiResource, namespace: str = "", *, fields: str = "", page: int = ...
+        self,
+        api: ApiResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        page: int = ...,
     ) -> Listing:
         """Return all objects as of one version."""
         ...

@@ -119,12 +119,17 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """Iterate over all sources."""
         return iter((*self.resources, *self.children, *self.related, *self.contributed))
 
-    def resource(self, key: Key) -> Object | None:
-        """Return the cached resource; None if there is none, or its namespace is not watched.
+    def source(self, key: Key) -> Source | None:
+        """Return the source of the resource with this key; None if its namespace is not watched.
 
         A related object may name any namespace.
         """
-        return next((source.store.get(key) for source in self._resources.watching(key[0])), None)
+        return next(iter(self._resources.watching(key[0])), None)
+
+    def resource(self, key: Key) -> Object | None:
+        """Return the cached resource; None if there is none, or its namespace is not watched."""
+        source = self.source(key)
+        return None if source is None else source.store.get(key)
 
     def is_defined(self, key: Key) -> bool:
         """Return whether the kind of a resource is served, as far as its watch knows."""

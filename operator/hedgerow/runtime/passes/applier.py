@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.ownership import covers
-from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
+from hedgerow.kube.errors import UNDECODABLE, AlreadyExists, Conflict, KubeError, Undecodable
 from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
@@ -138,10 +138,17 @@ class Applier:
             self._meter.wrote("deleted")
         return is_deleted
 
-    async def find(self, ref: ObjectRef) -> Object | None:
-        """Return an object by name, or None; it needs only the right to list. Raises KubeError."""
-        fields = f"metadata.name={ref.name}"
-        listing = await self._cluster.list(ref.api, ref.namespace, fields=fields, page=1)
+    async def find(self, ref: ObjectRef, *, labels: str = "", fields: str = "") -> Object | None:
+        """Return an object by name that the selectors select, or None. Raises KubeError.
+
+        It needs only the right to list.
+        """
+        fields = ",".join(filter(None, (f"metadata.name={ref.name}", fields)))
+        listing = await self._cluster.list(
+            ref.api, ref.namespace, labels=labels, fields=fields, page=1
+        )
+        if listing.undecoded:
+            raise Undecodable(UNDECODABLE, request=str(ref))
         return next(iter(listing.items), None)
 
     async def read_object(self, ref: ObjectRef) -> Object | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.objects import metadata, ref_of
+from hedgerow.objects import ObjectRef, is_terminating, metadata, ref_of
 from hedgerow.plan.too_large import excess_of
 from hedgerow.runtime.passes.resource_pass import Outcome, Pass
 
@@ -33,14 +33,31 @@ class GivingBack(Pass):
         )
 
     async def decide(self, observation: Observation) -> tuple[Write | Deletion, ...]:
-        """Return the next steps."""
+        """Return the next steps; none while there may still be a resource."""
         self.observation = observation
         self.state.ledger.keep(observation.plan.requests)
-        return self._next_steps()
+        steps = self._next_steps()
+        return steps if not steps or await self._is_gone() else ()
 
     async def report(self) -> Outcome:
         """Return the outcome: there is no resource to say it."""
         return self.outcome()
+
+    async def _is_gone(self) -> bool:
+        """Return whether no resource contributes to these objects. Raises KubeError.
+
+        The API server is asked: the caches also lack a resource that cannot be decoded, or that is
+        in a namespace whose resources are not shown.
+        """
+        cache, key = self.context.cache, self.key
+        source = cache.source(key)
+        if source is None or cache.resource(key) is not None or not cache.contributable(key):
+            return True
+        ref = ObjectRef(source.api, *key)
+        live = await self.context.applier.find(ref, labels=source.labels, fields=source.fields)
+        if live is None or is_terminating(live):
+            return True
+        return source.picks is not None and not source.picks(live)
 
     async def _whole(self, target: ContributesTo, obj: Object) -> Object | None:
         """Return the whole object: an apply would remove what it leaves out. Raises KubeError."""

@@ -160,9 +160,9 @@ class Reads:
         home = self._context.controller.home(self._key)
         for kind, obj in self._context.cache.to_read_again(self._key, home):
             ref = ref_of(kind.api, obj)
-            whole = await self._context.applier.find(ref)
-            if whole is not None:
-                self._context.intake.store(ref).put_read(whole)
+            with suppress(Undecodable):
+                if whole := await self._context.applier.find(ref):
+                    self._context.intake.store(ref).put_read(whole)
 
     def note(self, ref: ObjectRef, obj: Object) -> None:
         """Take in a newer version of an object that no watch shows as ours."""
