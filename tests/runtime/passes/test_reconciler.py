@@ -26,8 +26,9 @@ from runtime.bluegreens import (
     take_image,
 )
 from runtime.scenes import CREATION, IMAGE, RESPELLED, settled
+from runtime.stepwise import rest
 from runtime.world import DEMO as KEY
-from runtime.world import pods
+from runtime.world import World, pods
 
 pytestmark = pytest.mark.anyio
 
@@ -143,3 +144,23 @@ class TestRequeue:
 
         (state,) = world.insides._reconciler.states.values()
         assert len(state.ledger) == 3  # two children and the status
+
+
+async def test_a_switch_is_watched_though_the_watch_came_with_the_edit_that_asks_for_it():
+    world = World()
+    world.apply()
+    await rest(world)
+    for colour in ("blue", "green"):
+        world.make_ready(colour)
+    await rest(world)
+
+    world.apply(routeTo="Green", promotion="WhenAvailable", bakeSeconds=300)
+    await rest(world)
+    assert (world.selected(), world.status()["phase"]) == ("Green", "Baking")
+    world.make_ready("green", available=0)
+    for _ in range(3):
+        world.server.now += 20
+        world.life.look()
+        await rest(world)
+
+    assert (world.selected(), world.status()["phase"]) == ("Blue", "RolledBack")

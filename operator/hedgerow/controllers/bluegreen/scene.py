@@ -295,9 +295,12 @@ def records(
     After a way back there is no template before: the restored one is not watched, and there is no
     way back to the one that was left.
     """
-    routed, previous = bg.status.routed, bg.status.previous
+    routed, previous, former = bg.status.routed, bg.status.previous, last_routed(bg)
     if selected is None:
-        return record_of(bg, last_routed(bg)), previous
+        return record_of(bg, former), previous
+    if routed is None and former not in (None, selected) and templates[former]:
+        # What was routed before anything was tracked: the switch came with the first edit.
+        routed = RoutedTemplate(phase=former, template=templates[former])
     if selected == BOTH or not templates[selected]:
         return routed, previous
     if routed and _is(routed, selected, templates[selected]):
