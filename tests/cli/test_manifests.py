@@ -106,6 +106,11 @@ class TestManifests:
         ("words", "told"),
         [
             (("--overlay", "namespaced"), "need each other"),
+            (("--overlay", "namespaced", "-n", "kube-system"), "may write nothing in kube-system"),
+            (
+                ("--overlay", "namespaced", "-n", "shop,hedgerow-system"),
+                "may write nothing in hedgerow-system",
+            ),
             (("-n", "a"), "need each other"),
             (("--overlay", "namespaced", "-n", "A"), "--namespace takes"),
             (("--instance", "X"), "--instance takes"),

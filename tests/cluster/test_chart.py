@@ -183,6 +183,7 @@ class TestValues:
             ({"image": None}, "'image'"),
             ({"secretsync": {"namespace": "vault"}}, "secretsync.namespace"),
             ({"namespaces": ["shop"], "controllers": ["secretsync"]}, "namespaces"),
+            ({"namespaces": ["shop", "hedgerow-system"]}, "nothing in hedgerow-system"),
         ],
     )
     def test_a_wrong_one_is_refused_by_its_name(self, helm, values, named):

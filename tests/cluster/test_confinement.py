@@ -25,6 +25,13 @@ ACCESS = (
 SYSTEM = "nothing in a system namespace"
 CHILDREN = "only children of its own resources"
 TAKE_OVER = "not make a child of what is there already"
+WIDGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "name": "demo",
+    "uid": "6d34c7a5-6f4f-4d3a-9b52-3d0f7c1f0c55",
+    "controller": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +86,11 @@ def deployment(namespace: str, name: str, owner: Object) -> Object:
     }
 
 
-def refusal(api: Api, manifest: Object, manager: str = "hedgerow-bluegreen") -> str:
+def refusal(
+    api: Api, manifest: Object, manager: str = "hedgerow-bluegreen", *, force: bool = False
+) -> str:
     """Return why an apply is refused; fail where it is not."""
-    reply = api.apply(manifest, manager)
+    reply = api.apply(manifest, manager, force=force)
     assert reply.status == 403, reply.body
     return str(reply.body["message"])
 
@@ -133,15 +142,17 @@ class TestCreating:
 
 
 class TestChanging:
-    def test_not_what_is_somebody_elses(self, token: Api, world: World):
+    @pytest.mark.parametrize("former", [{}, WIDGET], ids=["nobody's", "a foreign controller's"])
+    def test_not_what_is_somebody_elses(self, token: Api, world: World, former: Object):
         """Fact: a policy sees that an object was there before, and whose."""
         live = world.apply()
-        theirs = deployment(world.namespace, "demoblue-deployment", {})
+        theirs = deployment(world.namespace, "demoblue-deployment", former)
         world.api.apply(theirs, "helm").must()
-        taken = deployment(world.namespace, "demoblue-deployment", owner(live))
+        same_uid = {"uid": former["uid"]} if former else {}
+        taken = deployment(world.namespace, "demoblue-deployment", owner(live, **same_uid))
         taken["spec"] = {"replicas": 3}
 
-        assert TAKE_OVER in refusal(token, taken)
+        assert TAKE_OVER in refusal(token, taken, force=True)
 
     def test_nor_delete_it(self, token: Api, world: World):
         """Fact: a policy sees the object that a deletion is about."""

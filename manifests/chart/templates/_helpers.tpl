@@ -10,6 +10,11 @@
 {{- else if .Values.namespaces -}}
 {{- fail "namespaces: secretsync works on Namespaces, and cannot keep to some of them" -}}
 {{- end -}}
+{{- range .Values.namespaces -}}
+{{- if or (eq . $.Release.Namespace) (has . (list "kube-system" "kube-public" "kube-node-lease")) -}}
+{{- fail (printf "namespaces: the operator may write nothing in %s" .) -}}
+{{- end -}}
+{{- end -}}
 {{- toJson $chosen -}}
 {{- end }}
 

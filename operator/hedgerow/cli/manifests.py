@@ -13,7 +13,8 @@ from hedgerow.cli.install.operator_objects import checked_image, operator_object
 from hedgerow.cli.options import controllers_option
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
-from hedgerow.deploy.names import clashes
+from hedgerow.deploy.confinement import SYSTEM_NAMESPACES
+from hedgerow.deploy.names import Names, clashes
 from hedgerow.deploy.overlays import Overlay
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
@@ -109,6 +110,9 @@ def manifests_command(
     check(settings.controllers, settings.namespaces)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
+    own = Names(instance, program_name()).namespace
+    if closed := sorted({own, *SYSTEM_NAMESPACES}.intersection(settings.namespaces)):
+        raise typer.BadParameter(f"--namespace: the operator may write nothing in {closed[0]}")
     image = own_image() if image is None else checked_image(image)
     configured(settings.options, settings.controllers, command)
     objects = operator_objects(image, overlay, settings, shards=shards)

@@ -43,6 +43,7 @@ CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconf
 _DELETING = 'request.operation == "DELETE"'
 """A child that is being deleted may have a name that new children do not get any more."""
 _UPDATING = 'request.operation == "UPDATE"'
+_SAME_OWNER = "r.uid == was.uid && r.kind == was.kind && r.name == was.name"
 _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
 
 
@@ -223,7 +224,7 @@ def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> d
             (
                 f"!({_UPDATING})",
                 *foreign,
-                "variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))",
+                f"variables.before.exists(was, variables.after.exists(r, {_SAME_OWNER}))",
             )
         ),
         f"{who} may only create Events, and only in its own name": (
