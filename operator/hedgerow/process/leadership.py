@@ -27,7 +27,6 @@ from hedgerow.process.leaderelection.elector import (
 )
 from hedgerow.process.leaderelection.record import LEASES, seen
 from hedgerow.process.leaderelection.thread import own_thread, posting
-from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shard import is_lease_of, lease_name
 from hedgerow_schemas.base import View
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.objects import Installation
     from hedgerow.process.leaderelection.record import Seen
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
@@ -62,31 +60,19 @@ async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: C
     """
     if settings.leader_elect:
         return
-    worker = await _at_work(cluster, clock, settings.installation.base, settings.system_namespace)
+    base, namespace = settings.installation.base, settings.system_namespace
+    worker = await elected_at_work(cluster, clock, base, namespace)
     if worker:
         raise AnotherOperatorError(
             f"{worker}: stop it, stand by with --leader-elect, or choose an --instance of its own"
         )
 
 
-async def refuse_while_at_work(
-    cluster: Cluster, installation: Installation, clock: Clock | None = None
-) -> None:
-    """Raise AnotherOperatorError if an elected operator of this installation is at work.
-
-    Its Lease may be in any namespace. An operator without leader election is not seen. Raises
-    KubeError.
-    """
-    worker = await _at_work(cluster, clock or SystemClock(), installation.base)
-    if worker:
-        raise AnotherOperatorError(f"{worker}: stop it first")
-
-
-async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str = "") -> str:
+async def elected_at_work(cluster: Cluster, clock: Clock, base: str, namespace: str = "") -> str:
     """Return who is at work by the Leases of an installation, read once; empty if nobody is.
 
-    Without a namespace they may be in any. Without the right to list them, log a warning and return
-    nothing. Raises KubeError.
+    An operator without leader election is not seen. Without a namespace the Leases may be in any.
+    Without the right to list them, log a warning and return nothing. Raises KubeError.
     """
     try:
         leases = map(View, (await cluster.list(LEASES, namespace)).items)

@@ -164,6 +164,7 @@ def release_command(
             to,
             drop=drop,
             yes=yes,
+            some=bool(controller),
         )
         interrupts.run(partial(_give_up, order, output))
         return

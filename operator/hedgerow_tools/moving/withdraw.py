@@ -15,7 +15,8 @@ from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.plan.yield_and_claim import place_of
-from hedgerow.process.leadership import refuse_while_at_work
+from hedgerow.process.leadership import AnotherOperatorError, elected_at_work
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import numbered, printable
 from hedgerow_tools.fields.giving_up import (
     co_owning_apply,
@@ -48,7 +49,7 @@ class Order:
     """The request: whose fields, where, and what happens to those that nobody else holds.
 
     `to` is a field manager that will hold them; with `drop` they may be lost; without either they
-    are kept.
+    are kept. `some` controllers of the installation are named, and others may go on.
     """
 
     instance: str
@@ -57,14 +58,22 @@ class Order:
     to: str = ""
     drop: bool = False
     yes: bool = False
+    some: bool = False
 
 
 async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[ObjectOutcome]]:
     """Give up what an installation holds, or without `yes` try it; yield each object's outcomes.
 
-    Raises AnotherOperatorError if the installation is still at work, and KubeError.
+    Raises AnotherOperatorError if all of an installation is meant that is still at work, and
+    KubeError.
     """
-    await refuse_while_at_work(cluster, installation(order.instance))
+    base = installation(order.instance).base
+    if worker := await elected_at_work(cluster, SystemClock(), base):
+        unknown = "its Lease does not tell which controllers it runs: those named must have stopped"
+        line = f"{worker}: {unknown if order.some else 'stop it first'}"
+        if order.yes and not order.some:
+            raise AnotherOperatorError(line)
+        say(line)
     async for outcomes in for_each(await _withdrawals(cluster, order), _Withdrawal.carry_out):
         yield outcomes
 

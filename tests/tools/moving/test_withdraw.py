@@ -313,7 +313,18 @@ class TestWhatNobodyElseHolds:
 
 
 class TestWhileItIsAtWork:
-    def test_a_leader_that_renewed_just_now_is_refused_beside(self, garden, typed):
+    @pytest.mark.parametrize(
+        ("words", "code", "told"),
+        [
+            ("--yes", 1, "): stop it first\n"),
+            ("", 0, "): stop it first\n"),
+            ("--controller bluegreen --yes", 0, "does not tell which controllers it runs"),
+            ("--controller bluegreen", 0, "does not tell which controllers it runs"),
+        ],
+    )
+    def test_beside_a_leader_that_renewed_just_now_all_of_it_is_only_shown(
+        self, garden, typed, words, code, told
+    ):
         spec = {
             "holderIdentity": "pod-1",
             "leaseDurationSeconds": 15,
@@ -321,12 +332,12 @@ class TestWhileItIsAtWork:
         }
         garden.store.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
 
-        code, _, err = typed(*ALL, "--yes")
+        ended, _, err = typed(*ALL, *words.split())
 
-        assert code == 1
+        assert ended == code
         assert "pod-1 is at work (Lease default/hedgerow-two, renewed " in err
-        assert err.endswith("): stop it first\n")
-        assert TWO in managers(garden)
+        assert told in err
+        assert (TWO in managers(garden)) == (words != "--controller bluegreen --yes")
 
     def test_one_that_is_gone_is_not(self, garden, typed):
         spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
