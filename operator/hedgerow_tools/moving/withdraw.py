@@ -123,6 +123,8 @@ async def _withdrawals(cluster: Cluster, order: Order) -> list[_Withdrawal]:
             return {"at": (meta.get("namespace", ""), meta["name"])} if held else {}
 
         for api in (*(kind.api for kind in controller.written_kinds), controller.resource.api):
+            if order.namespace and not api.namespaced:
+                continue
             try:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:

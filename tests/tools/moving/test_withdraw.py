@@ -69,6 +69,17 @@ class TestAsShown:
         ]
         assert garden.writes == []
 
+    @pytest.mark.parametrize("place", ["", "default"])
+    def test_of_a_namespace_nothing_is_given_up_that_is_in_none(self, garden, typed, place):
+        labelled = {"name": "other", "labels": {"a": "b"}}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}
+        garden.store.apply(body, "hedgerow-two-secretsync")
+
+        out = typed(*ALL, *(("-n", place) if place else ()))[1]
+
+        assert f"Deployment default/{NAME}: 1 field would be given up" in out
+        assert ("Namespace other" in out) == (not place)
+
     def test_what_goes_is_named(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, observedGeneration=4)
