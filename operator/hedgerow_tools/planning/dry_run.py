@@ -10,7 +10,7 @@ from msgspec import UNSET
 from hedgerow.encoding import encode
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import without_nulls
-from hedgerow.fields.managed_fields import Holder, entries
+from hedgerow.fields.managed_fields import Holder, all_holders, entries
 from hedgerow.fields.ownership import Leaf
 from hedgerow.fields.redaction import is_secret
 from hedgerow.fields.sets import subtree, union, with_places
@@ -24,7 +24,7 @@ from hedgerow.kube.errors import (
     Unauthenticated,
     Unreachable,
 )
-from hedgerow.objects import PLACEHOLDER, ObjectRef, identity, metadata
+from hedgerow.objects import PLACEHOLDER, ObjectRef, annotation, identity, metadata
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import place_of
 from hedgerow_schemas.base import ContestedField
@@ -33,7 +33,7 @@ from hedgerow_tools.fields.diff import difference, writes_status
 from hedgerow_tools.fields.forecast import ObjectForecast, WriteRefusal, held_by
 from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.merge import merge
-from hedgerow_tools.fields.relabelling import COPY, KUBECTL
+from hedgerow_tools.fields.relabelling import BEFORE_FIRST_APPLY, COPY, KUBECTL
 from hedgerow_tools.fields.selection import Dispute
 from hedgerow_tools.planning import obstacles
 from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE, NO_RIGHTS
@@ -66,6 +66,9 @@ EXISTING = "default"
 _NO_DRY_RUN = "does not support dry run"
 """What the server says of an admission webhook that may have side effects."""
 _SET_BY_USERS = ("annotations", "finalizers", "labels", "ownerReferences")
+FLUX = "kustomize-controller"
+"""Who applies Flux's Kustomizations."""
+_FLUX_SSA = "kustomize.toolkit.fluxcd.io/ssa"
 _KEEPER = "kubectl-last-applied"
 """The manager under which `kubectl apply --server-side` keeps client-side apply's copy."""
 
@@ -84,20 +87,27 @@ class UserApply:
     @property
     def tool(self) -> str:
         """The program that applies."""
-        return "Helm" if self.release else KUBECTL
+        return "Helm" if self.release else "Flux" if self.manager == FLUX else KUBECTL
 
     def marked(self, manifest: Object) -> Object:
         """Return an object of the files with what the tool adds to it."""
         return self.release.marked(manifest) if self.release else manifest
 
-    def past(self, live: Object) -> frozenset[str]:
-        """Return the managers of whose updates the tool makes its own applies.
+    def past(self, live: Object) -> frozenset[tuple[str, str]]:
+        """Return whose entries the tool makes its own applies, each by manager and operation.
 
-        kubectl makes those that have the manifest's copy, Helm those of its own name.
+        kubectl makes the updates that have the manifest's copy, Helm those of its own name. Flux
+        makes those of all kubectl's names, and more (fluxcd/kustomize-controller,
+        internal/controller/kustomization_controller.go).
         """
         if self.release:
-            return frozenset({self.manager} & {holder.manager for holder in _updaters(live)})
-        return frozenset(holder.manager for holder in _updaters(live, COPY))
+            past = (holder for holder in _updaters(live) if holder.manager == self.manager)
+        elif self.manager == FLUX:
+            merges = annotation(live, _FLUX_SSA) == "merge"
+            past = () if merges else filter(_is_past_of_flux, all_holders(live))
+        else:
+            past = _updaters(live, COPY)
+        return frozenset((holder.manager, holder.operation) for holder in past)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +219,8 @@ class Submission:
     def _is_made(self, error: Missing) -> bool:
         """Return whether an object is missing, such as a Role, that would be created first."""
         about: Object = error.status["details"]
-        plural = about.get("kind", "")
-        named = (about.get("group", ""), plural, about["name"])
-        return plural != _NAMESPACES and named in self.made
+        named = (about.get("group", ""), about.get("kind", ""), about["name"])
+        return named[1] != _NAMESPACES and named in self.made
 
     def _obstacles(self, error: KubeError) -> Iterable[str]:
         """Return what is in the way of an apply, beside the server's words."""
@@ -277,7 +286,7 @@ class Submission:
         return replace(await self._migrated(cluster, applied), taken=held)
 
     @property
-    def _past(self) -> Collection[str]:
+    def _past(self) -> Collection[tuple[str, str]]:
         """Who is in nobody's way by updates: Helm takes its own over first, kubectl afterwards."""
         return self.applier.past(self.stored or {}) if self.applier.release else ()
 
@@ -287,7 +296,7 @@ class Submission:
         `forced` is the answer to a forced apply, if there is one: it tells the values.
         """
         past = self._past
-        causes = [cause for cause in conflict.causes if cause.manager not in past]
+        causes = [cause for cause in conflict.causes if (cause.manager, "Update") not in past]
         differing = (
             difference(self.stored, forced, self.field_manager, self.structure) if forced else ()
         )
@@ -393,7 +402,7 @@ class Submission:
             held_by(self.ref, leaf, holder)
             for leaf in leaves
             for holder in leaf.holders
-            if holder.manager not in self._past
+            if (holder.manager, "Update") not in self._past
         )
         if held and not self.applier.takes:
             return Submitted(None, why, held)
@@ -407,6 +416,12 @@ def _updaters(live: Object, *held: FieldPath) -> Iterator[Holder]:
         is_update = (holder.operation, holder.subresource) == ("Update", "")
         if is_update and all(subtree(tree, place) is not None for place in held):
             yield holder
+
+
+def _is_past_of_flux(holder: Holder) -> bool:
+    """Return whether Flux makes an entry its own: of kubectl's, also what was applied."""
+    past = KUBECTL if holder.operation == "Apply" else (KUBECTL, BEFORE_FIRST_APPLY, FLUX)
+    return not holder.subresource and holder.manager.startswith(past)
 
 
 def _content(obj: Object) -> Object:
@@ -442,21 +457,25 @@ def _counted(live: Object, before: Object) -> Object:
     return {**live, "metadata": meta}
 
 
-def _moved(live: Object, past: Collection[str], applier: UserApply, before: Object) -> Object:
-    """Return the object with what these managers hold by updates held by the applier.
+def _moved(
+    live: Object, past: Collection[tuple[str, str]], applier: UserApply, before: Object
+) -> Object:
+    """Return the object with what these entries hold held by the applier.
 
     `before` is what the tool looks at. client-go moves what is recorded in the version of the
-    applier's entry, and drops the rest. kubectl leaves the copy of the manifest to `_KEEPER`, for
-    its own applies only.
+    applier's entry, and drops the rest; Flux moves all. kubectl leaves the copy of the manifest to
+    `_KEEPER`, for its own applies only.
     """
-    updates = [entry for entry in _managed(live) if _is_of(entry, "Update", past)]
-    ours = [entry for entry in _managed(live) if _is_of(entry, "Apply", {applier.manager})]
+    own = {(applier.manager, "Apply")}
+    updates = [entry for entry in _managed(live) if _is_of(entry, past)]
+    ours = [entry for entry in _managed(live) if _is_of(entry, own)]
     kept = [entry for entry in _managed(live) if entry not in (*updates, *ours)]
-    applied = (entry for entry in _managed(before) if _is_of(entry, "Apply", {applier.manager}))
+    applied = (entry for entry in _managed(before) if _is_of(entry, own))
     version = next(applied, updates[0]).get("apiVersion")
     tree: Tree = ours[0].get("fieldsV1") or {} if ours else {}
     for entry in updates:
-        tree = union(tree, entry.get("fieldsV1") or {}) if entry["apiVersion"] == version else tree
+        if applier.tool == "Flux" or entry["apiVersion"] == version:
+            tree = union(tree, entry.get("fieldsV1") or {})
     label = {"manager": applier.manager, "operation": "Apply"}
     kept.append({**(*ours, *updates)[0], **label, "fieldsV1": tree})
     if applier.manager == KUBECTL and not applier.release:
@@ -468,7 +487,7 @@ def _managed(live: Object) -> list[Object]:
     return metadata(live).get("managedFields") or []
 
 
-def _is_of(entry: Object, operation: str, managers: Collection[str]) -> bool:
-    """Return whether an entry is of writes to the object itself by one of these managers."""
-    is_meant = entry.get("operation") == operation and not entry.get("subresource")
-    return is_meant and entry.get("manager") in managers
+def _is_of(entry: Object, writers: Collection[tuple[str, str]]) -> bool:
+    """Return whether an entry is of such writes to the object itself."""
+    writer = entry.get("manager"), entry.get("operation")
+    return writer in writers and not entry.get("subresource")

@@ -430,6 +430,30 @@ class TestHelm:
         assert "--take-ownership" in told
 
 
+class TestFlux:
+    @pytest.mark.parametrize(
+        ("meta", "gone"),
+        [
+            ({}, [".data.by-kubectl", ".data.by-kubectl-edit"]),
+            ({"annotations": {"kustomize.toolkit.fluxcd.io/ssa": "merge"}}, []),
+        ],
+    )
+    async def test_what_kubectl_wrote_is_taken_over_and_goes_unless_it_is_to_be_merged(
+        self, meta, gone
+    ):
+        plan = Plan(applier=UserApply("kustomize-controller", takes=True))
+        wanted = settings({"a": "1"}, namespace=NS, **meta)
+        plan.server.apply(wanted, "kustomize-controller")
+        plan.server.apply(settings({"by-kubectl": "1"}, namespace=NS), "kubectl")
+        for manager in ("kubectl-edit", "other"):
+            plan.server.merge(wanted, {"data": {f"by-{manager}": "1"}}, manager)
+
+        found = await plan.last(wanted)
+
+        lines = found.objects[0].lines
+        assert [(line.kind, line.path) for line in lines] == [("removed", path) for path in gone]
+
+
 class TestInTurn:
     async def test_a_namespace_that_comes_before(self):
         ns = of_kind("v1", "Namespace", "new", {})
