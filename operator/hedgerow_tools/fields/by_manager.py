@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -171,7 +172,9 @@ def _applier(live: Object) -> str:
     would remove it. The manifest is client-side apply's copy, which has no defaults, unlike what
     its entry holds; without a copy, it is all that is held.
     """
-    copy = _copy(live)
+    copy: Object = {}
+    with suppress(ValueError):  # anybody may have edited it
+        copy = read_json(annotation(live, LAST_APPLIED) or "{}")
     values = Values(copy)
     manifest: set[FieldPath] = set()
     applied = {"": 0}
@@ -187,14 +190,6 @@ def _applier(live: Object) -> str:
             applied[holder.manager] = len(there)
     to = max(applied, key=lambda name: (applied[name], name))
     return to if 2 * applied[to] >= len(manifest) else ""
-
-
-def _copy(live: Object) -> Object:
-    """Return client-side apply's copy of an object's manifest; empty if it has none."""
-    try:
-        return read_json(annotation(live, LAST_APPLIED) or "{}")
-    except ValueError:  # anybody may have edited it
-        return {}
 
 
 def _key(holder: Holder) -> _Key:
