@@ -57,9 +57,9 @@ def release(live: Object, resource: Object, manager: str, fields: Sequence[str])
     Raises MoveRefused if a field or the annotation cannot be read.
     """
     kind, name = str(live["kind"]), str(metadata(live)["name"])
-    asked = patterns(kind, name, fields)
+    asked = patterns(fields)
     ours = _releasable(live, manager)
-    meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
+    meant = [field_path for field_path in ours if are_meant(asked, field_path)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
         return PlannedRelease((), (), why=_nothing(kind, name, manager, fields, ours))
     holders = holdings(live)
@@ -70,14 +70,13 @@ def release(live: Object, resource: Object, manager: str, fields: Sequence[str])
 
 def giving_up(live: Object, asked: Takeover, fields: Sequence[str]) -> PlannedRelease:
     """Return what managers of other programs give up: the requested fields, or all."""
-    kind, name = str(live["kind"]), str(metadata(live)["name"])
-    meant = patterns(kind, name, fields)
+    meant = patterns(fields)
     taken = [(holder, tree) for holder, _, tree in entries(live) if asked.takes(holder, tree)]
     places = dict.fromkeys(
         field_path
         for _, tree in taken
         for field_path in leaves(tree)
-        if are_meant(meant, kind, name, field_path)
+        if are_meant(meant, field_path)
     )
     rest, known = holdings(live), held(live)
     losing = {holder for holder, _ in taken}
@@ -102,7 +101,7 @@ def _releasable(live: Object, manager: str) -> list[FieldPath]:
 def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:
     status: Object = resource.get("status") or {}
     contested: list[Object] = status.get("contested") or []
-    field_policy = patterns(kind, name, fields)
+    field_policy = patterns(fields)
     return any(
         field.get("object") == f"{kind}/{name}"
         and any(term.covers(kind, name, field.get("path", "")) for term in field_policy)

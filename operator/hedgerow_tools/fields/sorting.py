@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.fields.paths import path_of
-from hedgerow.objects import metadata
 from hedgerow_tools.fields.transfers import are_meant, patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from hedgerow.fields.sets import FieldPath
-    from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import FieldFate
 
 
 def sorting(
-    live: Object, fields: Sequence[str], declared: Collection[str] | None
+    fields: Sequence[str], declared: Collection[str] | None
 ) -> Callable[[FieldPath], FieldFate] | None:
     """Return where each field of an entry goes; None if all of them move.
 
@@ -27,11 +25,10 @@ def sorting(
     """
     if not fields and declared is None:
         return None
-    kind, name = str(live["kind"]), str(metadata(live)["name"])
-    meant = patterns(kind, name, fields)
+    meant = patterns(fields)
 
     def where(field_path: FieldPath) -> FieldFate:
-        if not are_meant(meant, kind, name, field_path):
+        if not are_meant(meant, field_path):
             return "kept"
         return "moved" if declared is None or _is_under(field_path, declared) else "let go"
 

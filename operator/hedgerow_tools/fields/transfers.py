@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import UNSET, Struct
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
+_OF_ANY: Final = "*/*: "
 Fate = Literal["taken", "kept", "unowned", "removed"]
 
 
@@ -81,22 +82,21 @@ def holdings(live: Object) -> dict[FieldPath, tuple[Holder, ...]]:
     return {field_path: tuple(holders) for field_path, holders in by_leaf.items()}
 
 
-def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[PolicyEntry, ...]:
-    """Return entries for the requested fields of one object, each a path as in `yield`.
+def patterns(fields: Sequence[str]) -> tuple[PolicyEntry, ...]:
+    """Return entries for the requested fields, each a path as in `yield`.
 
-    Raises MoveRefused if a path cannot be read, or would start an entry about another object.
+    They are about any object: names such as ClusterRole/system:node are none in `yield`. Raises
+    MoveRefused if a path cannot be read, or would start an entry about another object.
     """
     several = next((field for field in fields if len(parts(field)) > 1), None)
     if several is not None:
         raise MoveRefused(f"{several!r:.80} is more than a path: a semicolon or line end is in it")
     try:
-        return tuple(term for field in fields for term in parse(f"{kind}/{name}: {field}"))
+        return tuple(term for field in fields for term in parse(f"{_OF_ANY}{field}"))
     except FieldPolicyError as error:
-        raise MoveRefused(str(error)) from None
+        raise MoveRefused(str(error).replace(_OF_ANY, "", 1)) from None
 
 
-def are_meant(
-    field_policy: Sequence[PolicyEntry], kind: str, name: str, field_path: FieldPath
-) -> bool:
+def are_meant(field_policy: Sequence[PolicyEntry], field_path: FieldPath) -> bool:
     """Return whether a field is requested; without terms every field is."""
-    return not field_policy or any(term.covers(kind, name, field_path) for term in field_policy)
+    return not field_policy or any(term.path.covers(field_path) for term in field_policy)

@@ -35,13 +35,13 @@ def unowned(live: Object, fields: Sequence[str], to: str = "") -> tuple[Move, ..
             f"no manager of {kind}/{name} is recorded, and the next apply books all its fields to"
             " before-first-apply: adopt them from that one"
         )
-    asked, there, values = patterns(kind, name, fields), held(live), Values(live)
+    asked, there, values = patterns(fields), held(live), Values(live)
     places: list[FieldPath] = []
     holders: dict[str, str] = {}
     for node in owners(live).places():
         at = node.field_path
         is_known = bool(places) and at[: len(places[-1])] == places[-1]
-        if is_known or node.kind == "identity" or not are_meant(asked, kind, name, at):
+        if is_known or node.kind == "identity" or not are_meant(asked, at):
             continue
         inside = next((inner for inner in node.walk() if inner.holders), None)
         if inside is not None:

@@ -162,7 +162,7 @@ class _Adoptions:
             asked, declared = self.asked, None
             if not asked.to:
                 asked, declared = await self._controller(cluster, live)
-            where = sorting(live, self.fields, declared)
+            where = sorting(self.fields, declared)
             change = takeover(live, asked, served.versions, where)
             if change is None:
                 return PlannedChange(why=others(live, asked, self.fields))

@@ -8,7 +8,8 @@ from hedgerow.fields.paths import path_of
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
-from hedgerow_tools.fields.giving_up import release
+from hedgerow_tools.fields.giving_up import giving_up, release
+from hedgerow_tools.fields.relabelling import HolderName, Takeover
 from hedgerow_tools.fields.transfers import MoveRefused
 from support.objects.judged import OURS, item, live, want
 
@@ -86,6 +87,15 @@ class TestLeaves:
             obj = live(want(**BODY), ("other", {"f:spec": SPEC}))
 
             assert release(obj, owner(), OURS, fields).why.endswith("that could be released")
+
+
+@pytest.mark.parametrize("name", ["system:node", "Admin"])
+def test_fields_of_others_are_given_up_whatever_the_objects_name(name):
+    obj = live(want("ClusterRole", "rbac.authorization.k8s.io/v1"), ("a", {"f:rules": LEAF}))
+    obj["metadata"]["name"] = name
+    asked = Takeover(frozenset({HolderName("a")}), "")
+
+    assert giving_up(obj, asked, ["rules"]).leaves == (("f:rules",),)
 
 
 class TestFates:

@@ -275,15 +275,15 @@ class TestSortingByFilters:
         ],
     )
     def test_a_field_goes_where_the_filters_say(self, fields, declared, found):
-        where = sorting({**live(), "kind": "Deployment"}, fields, declared)
+        where = sorting(fields, declared)
 
         assert where is not None
         assert " ".join(map(where, self.PLACES.values())) == found
 
     def test_without_filters_all_moves(self):
-        assert sorting(live(), [], None) is None
+        assert sorting([], None) is None
         with pytest.raises(MoveRefused, match="no path"):
-            sorting({**live(), "kind": "Deployment"}, ["a..b"], None)
+            sorting(["a..b"], None)
 
 
 class TestRepair:
