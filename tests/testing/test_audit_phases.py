@@ -420,6 +420,16 @@ def test_a_kind_without_a_sample_is_named(tmp_path):
     assert "there is no sample of Gadget: nothing of it was tried" in report.notes
 
 
+def test_fields_that_are_too_many_to_try_are_noted(tmp_path):
+    data = {f"k{number}": "x" for number in range(201)}
+    many = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "many"}, "data": data}
+
+    machine = Machine(tmp_path, idle, inputs(many, widgets.SAMPLE))
+    machine.reconcile = lambda *_: machine.attendant.stop.set()
+
+    assert "ConfigMap many has 1 field more than are tried" in machine.audited().notes
+
+
 def test_an_object_with_a_finalizer_stays_and_is_noted(tmp_path):
     def holds(api: LoggedApi, widget: Object) -> None:
         if not widget["metadata"].get("finalizers"):

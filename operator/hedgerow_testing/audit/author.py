@@ -170,7 +170,11 @@ class Author:
         meta = manifest["metadata"]
         group = version.rpartition("/")[0]
         key = (group, str(resource.get("name")), meta.get("namespace", ""), meta["name"])
-        fields = dict(islice(held_fields(live, self._name), _MOST_FIELDS))
+        known = dict(held_fields(live, self._name))
+        fields = dict(islice(known.items(), _MOST_FIELDS))
+        if left := len(known) - len(fields):
+            note = f"{kind} {meta['name']} has {numbered(left, 'field')} more than are tried"
+            self._recorder.notes[note] = None
         return Sample(
             manifest=manifest,
             key=key,
