@@ -8,6 +8,7 @@ import pytest
 
 from hedgerow.kube import dry_runs, review_requests
 from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.planning import client_side
 from support.code.sources import Module, running, spelled
 
 CLIENT = "hedgerow/kube/cluster.py"
@@ -15,13 +16,16 @@ CLIENT = "hedgerow/kube/cluster.py"
 PORT = "hedgerow/kube/object_api.py"
 """What a cluster, one in memory and a dry run have in common; it sends nothing."""
 
-ADOPTION = "hedgerow/kube/adoption.py"
-"""Where the one write is put together that is no apply: it changes records of ownership alone."""
+ADOPTION = "hedgerow_tools/moving/adoption.py"
+"""Where the one write is put together that is no apply: it changes records of ownership alone.
+
+Only commands make it: the operator has no other write than applies and deletes."""
 
 FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 CONFINEMENT = "hedgerow/deploy/confinement.py"
-CLIENT_SIDE = "hedgerow/kube/dry_runs.py"
-"""Where is put together what is sent as a dry run only: what kubectl would send, and creations."""
+CREATIONS = "hedgerow/kube/dry_runs.py"
+CLIENT_SIDE = "hedgerow_tools/planning/client_side.py"
+"""Where is put together what is sent as a dry run only: creations, and what kubectl would send."""
 REVIEWS = "hedgerow/kube/review_requests.py"
 """Where is put together what may be POSTed: nothing of it is stored."""
 
@@ -50,43 +54,47 @@ class TestWrites:
         api = ApiResource("x.example/v1", "X", "xs")
         sent = [
             dry_runs.created(api, "n", {"metadata": {"name": "x"}}, manager="m"),
-            dry_runs.patched(api, "n", "x", {}, manager="m"),
+            client_side.patched(api, "n", "x", {}, manager="m"),
         ]
-        [module] = [module for module in running() if module.name == CLIENT_SIDE]
         made = [
             ast.unparse(node.args[2])
+            for module in running()
+            if module.name in {CREATIONS, CLIENT_SIDE}
             for node in module.nodes
             if isinstance(node, ast.Call) and spelled(node.func) == "Request"
         ]
 
         assert [request.params["dryRun"] for request in sent] == ["All", "All"]
-        assert made == ["_params(manager)"] * 2
+        assert made == ["params(manager)", "dry_runs.params(manager)"]
 
     def test_only_planning_asks_so_and_whoever_replaces_a_child(self):
-        named = {
-            word: {m.name for m in running() if word in m.text}
-            for word in ("dry_run_create", "dry_run_patch")
-        }
-
-        assert named == {
-            "dry_run_create": {
-                CLIENT, PORT, "hedgerow_tools/planning/simulated_cluster.py",
-                "hedgerow/runtime/passes/applier.py",
-            },
-            "dry_run_patch": {CLIENT, "hedgerow_tools/planning/dry_run.py"},
+        assert {module.name for module in running() if "dry_run_create" in module.text} == {
+            CLIENT, PORT, "hedgerow_tools/planning/simulated_cluster.py",
+            "hedgerow/runtime/passes/applier.py",
         }  # fmt: skip
 
-    def test_only_the_command_that_adopts_sends_it(self):
-        words = ("replace_managed_fields", "kube.adoption", "import adoption")
+    def test_only_adoption_and_planning_send_what_they_made_themselves(self):
+        senders = {
+            module.name
+            for module in running()
+            for node in module.nodes
+            if isinstance(node, ast.Call) and spelled(node.func).endswith("cluster.send")
+        }
+        makers = {module.name for module in running() if "Request(" in module.text}
+
+        assert senders == {ADOPTION, "hedgerow_tools/planning/dry_run.py"}
+        assert {name for name in makers if not name.startswith("hedgerow/kube/")} == {
+            ADOPTION, CLIENT_SIDE,
+        }  # fmt: skip
+
+    def test_only_the_commands_that_move_fields_adopt(self):
+        words = ("replace_managed_fields", "moving.adoption", "import adoption")
         named = {word: [m.name for m in running() if word in m.text] for word in words}
 
         assert named == {
-            "replace_managed_fields": [
-                CLIENT,
-                "hedgerow_tools/moving/bulk.py",
-            ],
-            "kube.adoption": [CLIENT],
-            "import adoption": [CLIENT],
+            "replace_managed_fields": [ADOPTION, "hedgerow_tools/moving/bulk.py"],
+            "moving.adoption": ["hedgerow_tools/moving/bulk.py"],
+            "import adoption": [],
         }
 
     def test_it_can_express_nothing_but_other_managed_fields(self):
@@ -103,7 +111,7 @@ class TestWrites:
             if isinstance(value, ast.Constant)
         }
 
-        assert public == ["request"]
+        assert public == ["request"]  # which `replace_managed_fields` sends
         assert paths - {"/"} == {
             "/metadata/uid", "/metadata/resourceVersion", "/metadata/managedFields"
         }  # fmt: skip
@@ -123,7 +131,8 @@ class TestWrites:
             CLIENT: {"PATCH", "DELETE"},
             ADOPTION: {"PATCH"},
             REVIEWS: {"POST"},
-            CLIENT_SIDE: {"POST", "PATCH"},
+            CREATIONS: {"POST"},
+            CLIENT_SIDE: {"PATCH"},
             CONFINEMENT: {"DELETE"},  # what a policy judges; it sends nothing
         }
 

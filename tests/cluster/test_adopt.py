@@ -11,6 +11,7 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Stale
 from hedgerow_schemas.base import ApiResource
 from hedgerow_testing.api import Object
+from hedgerow_tools.moving.adoption import replace_managed_fields
 from support.cluster.bluegreens import FIELD_MANAGER
 from support.programs.typed import Garden, Typing, body, typing
 
@@ -181,7 +182,7 @@ class TestTheOneWrite:
         def removing(live: Object, edits: dict[int, Any]) -> Object:
             async def sent() -> Object:
                 async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
-                    return await cluster.replace_managed_fields(DEPLOYMENT, live, edits)
+                    return await replace_managed_fields(cluster, DEPLOYMENT, live, edits)
 
             return anyio.run(sent)
 

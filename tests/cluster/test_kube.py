@@ -16,6 +16,7 @@ import yaml
 from hedgerow.kube import errors
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.reviews import may_we
 from hedgerow_schemas.base import Object
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
 from hedgerow_testing.sandboxes import running as sandboxed
@@ -100,7 +101,7 @@ class TestCluster:
             node = await cluster.resource("v1", "Node")
             with pytest.raises(errors.Missing):
                 await cluster.resource("example.com/v1", "Widget")
-            assert await cluster.allowed("patch", CONFIG_MAP, "default")
+            assert await may_we(cluster, "patch", "", "configmaps", "default")
             assert (await cluster.get("/version"))["major"] == "1"
             assert await cluster.get("/readyz") == "ok"
 

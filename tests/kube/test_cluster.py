@@ -43,7 +43,7 @@ def create(body: Any = BODY) -> Question:
 
 WHOLE = {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
 STRICT, DRY = {"fieldManager": "m", "fieldValidation": "Strict"}, {"dryRun": "All"}
-GONE, REMOVED = {"data": {"a": None}}, {"propagationPolicy": "Background"}
+REMOVED = {"propagationPolicy": "Background"}
 SENT = {
     "an apply is a strict patch under the manager's name": (
         apply(subresource="status"), "PATCH", f"{PATH}/x/status", STRICT, wire.APPLY, WHOLE,
@@ -54,10 +54,6 @@ SENT = {
     ),
     "a create is rehearsed by a dry run of a post": (
         create(), "POST", PATH, {**STRICT, **DRY}, "application/json", WHOLE,
-    ),
-    "a change is by one of a merge patch": (
-        lambda cluster: cluster.dry_run_patch(CONFIG_MAP, "ns", "x", GONE, manager="m"),
-        "PATCH", f"{PATH}/x", {**STRICT, **DRY}, "application/merge-patch+json", GONE,
     ),
     "a delete names the uid": (
         delete(), "DELETE", f"{PATH}/x", {}, "application/json",
@@ -257,17 +253,3 @@ class TestResource:
             "discovery of Widget in example.com/v1: "
             "the server does not serve it; is its CRD installed?"
         )
-
-
-class TestAllowed:
-    @pytest.mark.parametrize(("namespace", "answer"), [("ns", True), ("", False)])
-    async def test_asks_the_server(self, server, ask, namespace, answer):
-        api = ApiResource("apps/v1", "Deployment", "deployments")
-        said = reply(201, {"metadata": {}, "status": {"allowed": answer}})
-        assert await ask(lambda c: c.allowed("patch", api, namespace), said) is answer
-
-        (request,) = server.requests
-        attributes = json.loads(request.content)["spec"]["resourceAttributes"]
-        place = {"namespace": namespace} if namespace else {}
-        assert attributes == {"group": "apps", "resource": "deployments", "verb": "patch", **place}
-        assert request.method == "POST"

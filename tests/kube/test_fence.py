@@ -14,6 +14,8 @@ import pytest
 from hedgerow.kube import client, errors, wire
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.kube.fallback import HttpxTransport
+from hedgerow.kube.review_requests import SELF
 from hedgerow.kube.wire import Request
 from kube.asking import CONFIG_MAP, never
 from kube.fakes import reply, write_kubeconfig
@@ -21,27 +23,18 @@ from kube.fakes import reply, write_kubeconfig
 pytestmark = pytest.mark.anyio
 
 BODY = {"metadata": {"name": "x", "namespace": "ns"}}
-LIVE = {
-    "metadata": {
-        "name": "x",
-        "namespace": "ns",
-        "uid": "u",
-        "resourceVersion": "1",
-        "managedFields": [{"manager": "a"}, {"manager": "b", "fieldsV1": {"f:data": {}}}],
-    }
-}
 WRITES = {
     "apply": lambda c: c.apply(CONFIG_MAP, BODY, manager="m"),
     "apply of a status": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", subresource="status"),
     "delete": lambda c: c.delete(CONFIG_MAP, "x", "ns", uid="u"),
-    "managed fields": lambda c: c.replace_managed_fields(CONFIG_MAP, LIVE, {0: ()}),
+    "a request of a command": lambda c: c.send(Request("PATCH", "/configmaps/x")),
 }
 READS = {
     "read": lambda c: c.read_object(CONFIG_MAP, "x", "ns"),
     "list": lambda c: c.list(CONFIG_MAP, "ns"),
     "get": lambda c: c.get("/version"),
     "dry run": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", dry_run=True),
-    "review": lambda c: c.allowed("get", CONFIG_MAP),
+    "review": lambda c: c.review(SELF, {}),
 }
 
 
@@ -197,7 +190,11 @@ def asked(request, monkeypatch) -> int:
     """
     if request.param == "ours":
         return 1
-    monkeypatch.setattr(client, "Pool", None)
+
+    def new_transport(_terms: Any, _given: Any, url: httpx.URL, _tls: Any) -> HttpxTransport:
+        return HttpxTransport(url, httpx.AsyncHTTPTransport())
+
+    monkeypatch.setattr(client, "new_transport", new_transport)
     return 2
 
 

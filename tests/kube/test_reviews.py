@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,3 +111,25 @@ class TestAuthorize:
     @pytest.mark.parametrize("told", [{}, {"allowed": False}, {"allowed": True, "denied": True}])
     async def test_what_is_not_allowed_is_denied(self, ask, told):
         assert not await ask(authorize, answer(**told))
+
+
+class TestMayWe:
+    @pytest.mark.parametrize(("namespace", "may"), [("ns", True), ("", False)])
+    async def test_asks_the_server(self, server, ask, namespace, may):
+        asking = partial(
+            reviews.may_we,
+            verb="patch",
+            group="apps",
+            resource="deployments/scale",
+            namespace=namespace,
+            name="x",
+        )
+
+        assert await ask(asking, answer(allowed=may)) is may
+
+        (request,) = server.requests
+        assert request.method == "POST"
+        assert json.loads(request.content)["spec"]["resourceAttributes"] == {
+            "verb": "patch", "group": "apps", "resource": "deployments", "subresource": "scale",
+            "namespace": namespace, "name": "x",
+        }  # fmt: skip

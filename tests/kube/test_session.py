@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from hedgerow.kube import errors
+from hedgerow.kube.review_requests import SELF
 from kube.asking import CONFIG_MAP, events, never, read
 from kube.fakes import reply, status
 from kube.recordings import Recording
@@ -195,6 +196,6 @@ class TestHearing:
                 CONFIG_MAP, {"metadata": {"name": "x", "namespace": "ns"}}, manager="m"
             )
             await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
-            await cluster.allowed("get", CONFIG_MAP)
+            await cluster.review(SELF, {})
 
         assert heard == ["apply", "delete", "post"]

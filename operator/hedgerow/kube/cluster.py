@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from anyio.lowlevel import checkpoint
 
 from hedgerow.contract import unreduced
-from hedgerow.kube import adoption, bodies, dry_runs, fence, selection, wire
-from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale, discovery_of
+from hedgerow.kube import bodies, dry_runs, fence, selection, wire
+from hedgerow.kube.errors import Gone, Missing, Oversized, Stale, discovery_of
 from hedgerow.kube.object_api import ApplyResult
-from hedgerow.kube.review_requests import SELF, review
+from hedgerow.kube.review_requests import review
 from hedgerow.kube.watch import IDLE, Listing, Undecoded, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
     from datetime import datetime
 
     from msgspec import Raw
@@ -126,43 +126,16 @@ class Cluster:
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a client-side apply would create, by a dry run."""
-        return await self._dry_run(dry_runs.created(api, namespace, body, manager=manager))
-
-    async def dry_run_patch(
-        self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
-    ) -> ApplyResult:
-        """Return what a client-side apply would change an existing object to, by a dry run."""
-        request = dry_runs.patched(api, namespace, name, patch, manager=manager)
-        return await self._dry_run(request)
-
-    async def _dry_run(self, request: Request) -> ApplyResult:
+        request = dry_runs.created(api, namespace, body, manager=manager)
         answer = await self._session.send(request, seconds=self._patience or WRITE_SECONDS)
         return ApplyResult(await bodies.kubernetes(answer, request), False, answer.warnings)
 
-    async def replace_managed_fields(
-        self,
-        api: ApiResource,
-        live: Object,
-        edits: Mapping[int, Sequence[Object]],
-        *,
-        manager: str = adoption.FIELD_MANAGER,
-        restoring: bool = False,
-        dry_run: bool = False,
-    ) -> Object:
-        """Relabel, narrow or remove managed fields entries: the one write that is not an apply.
+    async def send(self, request: Request) -> Object:
+        """Send a request that a command made itself, and return the object in the answer.
 
-        Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
-        longer as in `live`.
+        The operator never does: `tests/architecture/test_writes.py` names the commands.
         """
-        request = adoption.request(api, live, edits, manager, restoring=restoring, dry_run=dry_run)
-        sender = self._session if dry_run else self._writes
-        try:
-            answer = await sender.send(request, seconds=self._patience or WRITE_SECONDS)
-        except Invalid as error:
-            if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
-                # A failed test of the patch is answered like this, without details.
-                raise Stale("it changed in the meantime", request=str(request)) from error
-            raise
+        answer = await self._writes.send(request, seconds=self._patience or WRITE_SECONDS)
         return await bodies.kubernetes(answer, request)
 
     async def read_object(
@@ -351,18 +324,6 @@ class Cluster:
             if entry["kind"] == kind and "/" not in entry["name"]:
                 return ApiResource(group_version, kind, entry["name"], entry["namespaced"])
         raise Missing(_UNSERVED, code=HTTPStatus.NOT_FOUND, request=request)
-
-    async def allowed(
-        self, verb: str, api: ApiResource, namespace: str = "", *, name: str = ""
-    ) -> bool:
-        """Return whether we may `verb` the kind, or the object of this name."""
-        attributes = {"group": api.group, "resource": api.plural, "verb": verb}
-        if namespace:
-            attributes["namespace"] = namespace
-        if name:
-            attributes["name"] = name
-        status = await self.review(SELF, {"resourceAttributes": attributes})
-        return bool(status.get("allowed"))
 
     async def review(
         self,

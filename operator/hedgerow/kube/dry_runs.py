@@ -1,8 +1,6 @@
-"""Dry runs: of the two requests that kubectl makes for client-side apply.
+"""Dry runs: by which the operator asks whether it could create a child anew.
 
-The operator asks by the first one whether it could create a child anew, and `hedgerow plan` by the
-second one what is left for kubectl to take over. Both always have `dryRun=All`: the API server
-checks them and stores nothing.
+They always have `dryRun=All`: the API server checks the object and stores nothing.
 """
 
 from __future__ import annotations
@@ -15,20 +13,13 @@ from hedgerow.kube.wire import JSON, Request
 if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
-MERGE_PATCH = "application/merge-patch+json"
-
 
 def created(api: ApiResource, namespace: str, body: Object, *, manager: str) -> Request:
     """Return the request for an object that does not exist; raises Invalid if it is too large."""
     content = bodies.whole(api, body)
-    return Request("POST", wire.path(api, namespace), _params(manager), content, JSON)
+    return Request("POST", wire.path(api, namespace), params(manager), content, JSON)
 
 
-def patched(api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str) -> Request:
-    """Return the request for an existing object; raises Invalid if it is too large."""
-    path = wire.path(api, namespace, name)
-    return Request("PATCH", path, _params(manager), bodies.written(patch), MERGE_PATCH)
-
-
-def _params(manager: str) -> dict[str, str]:
+def params(manager: str) -> dict[str, str]:
+    """Return the parameters of a dry run of what kubectl sends for client-side apply."""
     return {"dryRun": "All", "fieldManager": manager, "fieldValidation": "Strict"}

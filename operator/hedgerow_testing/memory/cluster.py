@@ -129,19 +129,6 @@ class MemoryCluster(ObjectApi):
             await self._ask(sent, lambda: self.model.fork().create(body, manager)), True
         )
 
-    async def dry_run_patch(
-        self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
-    ) -> ApplyResult:
-        """Return the object after a JSON merge patch."""
-        target = _target(api, name, namespace)
-        sent = Sent("patch", api, namespace, name, patch, manager, dry_run=True)
-        live = await self._ask(sent, lambda: self.model.fork().merge(target, patch, manager))
-        return ApplyResult(live, False)
-
-    async def allowed(self, *_what: Any, **_more: Any) -> bool:
-        """Return whether this user may; every one of the model may do all."""
-        return True
-
     async def read_object(
         self,
         api: ApiResource,

@@ -14,6 +14,7 @@ from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves
 from hedgerow_tools.fields.transfers import MoveRefused
+from hedgerow_tools.moving.adoption import replace_managed_fields
 from hedgerow_tools.moving.outcomes import FieldSource, moved, outcome_of, tried
 from hedgerow_tools.objects.selection import UnknownObject
 from hedgerow_tools.objects.writing import applied
@@ -137,11 +138,11 @@ class Task:
         record = None if self.dry_run else self.record
         if record:
             await record.add(ref, live, change.before, change.after)
-        after = await self.cluster.replace_managed_fields(
+        after = await replace_managed_fields(
+            self.cluster,
             ref.api,
             live,
             change.edits,
-            manager=field_manager(),
             restoring=self.restoring,
             dry_run=self.dry_run,
         )

@@ -24,6 +24,7 @@ from hedgerow.kube.errors import (
     Unauthenticated,
     Unreachable,
 )
+from hedgerow.kube.reviews import may_we
 from hedgerow.objects import PLACEHOLDER, ObjectRef, annotation, identity, metadata
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import place_of
@@ -36,6 +37,7 @@ from hedgerow_tools.fields.merge import merge
 from hedgerow_tools.fields.relabelling import BEFORE_FIRST_APPLY, COPY, KUBECTL
 from hedgerow_tools.fields.selection import Dispute
 from hedgerow_tools.planning import obstacles
+from hedgerow_tools.planning.client_side import patched
 from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
@@ -358,17 +360,19 @@ class Submission:
         if _content(merged) == _content(live):
             return replace(submitted, live=merged)
         try:
-            answer = await cluster.dry_run_patch(
-                self.ref.api,
-                self.ref.namespace,
-                self.ref.name,
-                _difference(_content(self.stored or {}), _content(merged)),
-                manager=self.field_manager,
+            answer = await cluster.send(
+                patched(
+                    self.ref.api,
+                    self.ref.namespace,
+                    self.ref.name,
+                    _difference(_content(self.stored or {}), _content(merged)),
+                    manager=self.field_manager,
+                )
             )
         except KubeError:
             why = MIGRATED.format(self.applier.tool)
             return replace(submitted, live=_counted(merged, self.stored or {}), merged=why)
-        return replace(submitted, live=_held_as(answer.object, merged))
+        return replace(submitted, live=_held_as(answer, merged))
 
     def _declared(self, live: Object) -> Object:
         """Return the manifest as the server takes it: without a status that has an endpoint."""
@@ -385,7 +389,8 @@ class Submission:
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Return whether we have the rights for the apply, so that it was forbidden otherwise."""
         verbs = ("patch",) if self.stored is not None else ("patch", "create")
-        asked = [await cluster.allowed(v, self.ref.api, self.ref.namespace) for v in verbs]
+        api, namespace = self.ref.api, self.ref.namespace
+        asked = [await may_we(cluster, v, api.group, api.plural, namespace) for v in verbs]
         return all(asked)
 
     def merged(self, why: str) -> Submitted:

@@ -23,6 +23,7 @@ from hedgerow.kube.errors import (
     Unavailable,
 )
 from hedgerow.kube.object_api import ApplyResult
+from hedgerow.kube.reviews import may_we
 from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
 from hedgerow_tools.fields.forecast import PlannedEvent, WriteRefusal
@@ -249,7 +250,10 @@ class SimulatedCluster:
     async def _may(self, verb: str, ref: ObjectRef) -> bool:
         key = (verb, ref.api, ref.namespace)
         if key not in self._rights:
-            self._rights[key] = await self.cluster.allowed(*key)
+            api = ref.api
+            self._rights[key] = await may_we(
+                self.cluster, verb, api.group, api.plural, ref.namespace
+            )
         return self._rights[key]
 
     def _versioned(self, obj: Object) -> Object:

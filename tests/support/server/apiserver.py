@@ -19,7 +19,7 @@ import anyio
 import httpx
 
 from hedgerow.encoding import decode
-from hedgerow.kube import dry_runs, fence, review_requests, wire
+from hedgerow.kube import fence, review_requests, wire
 from hedgerow.kube.wire import Request
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
@@ -28,6 +28,7 @@ from hedgerow_testing.memory.cluster import has_fields, selects
 from hedgerow_testing.memory.kind import ServedKind
 from hedgerow_testing.memory.schema import Object
 from hedgerow_testing.memory.server import Server
+from hedgerow_tools.planning.client_side import MERGE_PATCH
 from support.server import itself
 from support.server.store import Entry, Store
 from support.server.streams import SYNCED, Body, Opening, Stream, line
@@ -414,7 +415,7 @@ def _verb(request: Request, name: str, *, is_review: bool) -> str:
     if request.method == "POST":
         return "review" if is_review else "create"
     if request.method == "PATCH" and request.verb != "apply":
-        return "patch" if request.content_type == dry_runs.MERGE_PATCH else "edit"
+        return "patch" if request.content_type == MERGE_PATCH else "edit"
     verb = request.verb if request.verb in {"apply", "delete", "watch"} else "read"
     return "list" if verb == "read" and not name else verb
 

@@ -7,7 +7,6 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.fields.sets import is_key, members
-from hedgerow.kube import adoption
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.relabelling import (
     HolderName,
@@ -23,6 +22,7 @@ from hedgerow_tools.fields.relabelling import (
 )
 from hedgerow_tools.fields.sorting import sorting
 from hedgerow_tools.fields.transfers import MoveRefused
+from hedgerow_tools.moving import adoption
 from model.programs import APPLIERS, UPDATERS, opened, programs
 from model.subjects import SUBJECTS
 

@@ -8,23 +8,23 @@ what entries held in an earlier version of the object.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.cli.program import field_manager
 from hedgerow.fields.sets import members
 from hedgerow.kube import bodies, wire
+from hedgerow.kube.errors import Invalid, Stale
 from hedgerow.kube.wire import Request
-from hedgerow.objects import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
+    from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
 CONTENT_TYPE = "application/json-patch+json"
-FIELD_MANAGER = Installation().common_manager("cli")
-"""The field manager of hedgerow's command line; this write leaves no entry for it."""
-
 _ENTRIES = "/metadata/managedFields"
 
 
@@ -32,7 +32,6 @@ def request(
     api: ApiResource,
     live: Object,
     edits: Mapping[int, Sequence[Object]],
-    manager: str = FIELD_MANAGER,
     *,
     restoring: bool = False,
     dry_run: bool = False,
@@ -46,7 +45,8 @@ def request(
     an empty list for a reset. Raises Invalid if the request is too large.
 
     The request goes to the object even if the fields are in its status: the status endpoint of a
-    custom resource ignores changes of entries (seen on 1.36).
+    custom resource ignores changes of entries (seen on 1.36). The write leaves no entry for its
+    field manager.
     """
     meta = live["metadata"]
     old: list[Object] = meta.get("managedFields") or []
@@ -65,11 +65,34 @@ def request(
     return Request(
         "PATCH",
         wire.path(api, meta.get("namespace", ""), meta["name"]),
-        {"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})},
+        {"fieldManager": field_manager(), **({"dryRun": "All"} if dry_run else {})},
         bodies.written([*tests, {"op": "replace", "path": _ENTRIES, "value": new}]),
         CONTENT_TYPE,
         repeatable=dry_run,
     )
+
+
+async def replace_managed_fields(
+    cluster: Cluster,
+    api: ApiResource,
+    live: Object,
+    edits: Mapping[int, Sequence[Object]],
+    *,
+    restoring: bool = False,
+    dry_run: bool = False,
+) -> Object:
+    """Relabel, narrow or remove managed fields entries, and return the object; see `request`.
+
+    Raises Stale if the object is no longer as in `live`, and KubeError.
+    """
+    asked = request(api, live, edits, restoring=restoring, dry_run=dry_run)
+    try:
+        return await cluster.send(asked)
+    except Invalid as error:
+        if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
+            # A failed test of the patch is answered like this, without details.
+            raise Stale("it changed in the meantime", request=str(asked)) from error
+        raise
 
 
 def _held(entries: Iterable[Object]) -> set[FieldPath]:
