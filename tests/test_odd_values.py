@@ -9,11 +9,11 @@ import pytest
 
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
+from hedgerow.deploy.manifest import ManifestError, from_yaml
 from hedgerow.fields.canonical import canonical_value
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
 from hedgerow.kube.wire import seconds
-from hedgerow.manifest import ManifestError, from_yaml
 from hedgerow.objects import version_number
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.runtime.cache.store import version_of

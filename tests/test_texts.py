@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import text
 
-from hedgerow.manifest import from_yaml, to_yaml
+from hedgerow.deploy.manifest import from_yaml, to_yaml
 from hedgerow.texts import cut, escaped, escaped_lines, printable
 from support.objects.foreign import UNMEANT
 

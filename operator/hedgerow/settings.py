@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -81,10 +81,6 @@ def _bytes(value: Any) -> Any:
 def _address(text: str) -> str:
     Address.parse(text)
     return text
-
-
-def _shard(text: str) -> str:
-    return str(Shard.parse(text)) if text else text
 
 
 def bound(port: int) -> str:
@@ -206,7 +202,7 @@ class Settings(BaseModel):
     ] = False
     shard: Annotated[
         str,
-        AfterValidator(_shard),
+        AfterValidator(lambda text: text and str(Shard.parse(text))),
         Flag(
             AVAILABLE,
             "--shard",
@@ -371,9 +367,3 @@ def default(name: str) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return readable(value) if kind is float else str(value)
-
-
-def choices(name: str) -> tuple[str, ...]:
-    """Return the values that a setting may have; empty if it may have any value."""
-    kind = flags()[name][0]
-    return tuple(value for value in get_args(kind) if isinstance(value, str))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from shlex import quote
-from textwrap import wrap
 from typing import Final
 
 from hedgerow.encoding import to_ascii
@@ -17,9 +16,6 @@ LONGEST: Final = 500
 _DELETE: Final = "\x7f"
 """JSON leaves it as it is."""
 _STRETCH: Final = re.compile(r"[^\n\t]+")
-_COMMAND: Final = re.compile("`[^`]*`")
-_GLUE: Final = "\N{NO-BREAK SPACE}"
-"""Stands for the blanks of a command while a text is folded; `wrap` breaks at others alone."""
 
 
 def numbered(count: int, singular: str, plural: str = "") -> str:
@@ -44,22 +40,6 @@ def within(namespace: str) -> tuple[str, ...]:
 def cut(text: str, limit: int) -> str:
     """Return a text, cut to a limit; a text that was cut ends in an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def folded(text: str, width: int, first: str = "", below: str = "") -> list[str]:
-    """Return a text in lines of a width that begin so; no word and no command is broken.
-
-    Commands are in backticks.
-    """
-    lines = wrap(
-        _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), " ".join(text.split())),
-        width,
-        initial_indent=first,
-        subsequent_indent=below,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def printable(text: str, longest: int = LONGEST) -> str:

@@ -1,4 +1,4 @@
-"""X.509: authorities and the certificates that they sign, for the sandbox, and self-signed ones."""
+"""X.509: self-signed certificates, and the parts of any other."""
 
 from __future__ import annotations
 
@@ -25,32 +25,6 @@ class Pair:
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
 
-def authority(subject: x509.Name, since: datetime, until: datetime) -> Pair:
-    """Return a new authority: its key signs certificates, but no further authorities."""
-    key = new_key()
-    builder = (
-        _unsigned(subject, subject, key, since, until)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs=True), critical=True)
-    )
-    return Pair(builder.sign(key, hashes.SHA256()), key)
-
-
-def signed_by(
-    authority: Pair,
-    subject: x509.Name,
-    since: datetime,
-    until: datetime,
-    *,
-    usages: Iterable[x509.ObjectIdentifier],
-    names: Sequence[str] = (),
-) -> Pair:
-    """Return a new certificate of an authority, for these DNS names and IP addresses."""
-    key = new_key()
-    builder = _unsigned(subject, authority.certificate.subject, key, since, until)
-    return _end_entity(builder, key, authority.key, usages, names)
-
-
 def self_signed(
     subject: x509.Name,
     since: datetime,
@@ -64,20 +38,21 @@ def self_signed(
     Whoever trusts it trusts nothing else: certificates signed by its key are refused.
     """
     key = new_key()
-    return _end_entity(_unsigned(subject, subject, key, since, until), key, key, usages, names)
+    return end_entity(unsigned(subject, subject, key, since, until), key, key, usages, names)
 
 
-def _end_entity(
+def end_entity(
     unsigned: x509.CertificateBuilder,
     key: ec.EllipticCurvePrivateKey,
     signer: ec.EllipticCurvePrivateKey,
     usages: Iterable[x509.ObjectIdentifier],
     names: Sequence[str],
 ) -> Pair:
+    """Return the certificate of a key that is no authority's, for these names."""
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = (
         unsigned.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs=False), critical=True)
+        .add_extension(key_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         .add_extension(identifier, critical=False)
     )
@@ -109,13 +84,14 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _unsigned(
+def unsigned(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     since: datetime,
     until: datetime,
 ) -> x509.CertificateBuilder:
+    """Return the beginning of a certificate."""
     public = key.public_key()
     return (
         x509.CertificateBuilder(issuer, subject, public, x509.random_serial_number())
@@ -132,7 +108,7 @@ def _general(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _key_usage(*, signs: bool) -> x509.KeyUsage:
+def key_usage(*, signs: bool) -> x509.KeyUsage:
     """Return the uses of a key: an authority's signs certificates, any other's TLS."""
     return x509.KeyUsage(
         digital_signature=not signs,

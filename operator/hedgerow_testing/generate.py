@@ -13,9 +13,9 @@ import typer
 
 from hedgerow.deploy import kustomize
 from hedgerow.deploy.helm import chart
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.encoding import decode, encode
 from hedgerow.files import overwrite
-from hedgerow.manifest import to_yaml
 from hedgerow.registry import ours
 from hedgerow.settings import default, flags
 from hedgerow.version import version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hedgerow.terminal import Terminal, one_line
+from hedgerow.cli.terminal import Terminal, one_line
 from hedgerow_testing.sandbox.locks import LockNotice
 
 if TYPE_CHECKING:

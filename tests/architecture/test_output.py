@@ -6,7 +6,7 @@ import ast
 
 from support.code.sources import Module, running, spelled
 
-PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
+PRINTERS = {"hedgerow/cli/output.py", "hedgerow/cli/terminal.py"}
 NO_COMMANDS = {
     "hedgerow_testing/generate.py": "prints the names of our own files",
 }

@@ -9,8 +9,8 @@ from hedgerow.cli import commands
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install.definitions import InstallError
+from hedgerow.deploy.manifest import ManifestError
 from hedgerow.kube import errors as kube
-from hedgerow.manifest import ManifestError
 from hedgerow.settings import Settings
 from hedgerow_testing.demo import DemoError
 from hedgerow_testing.sandbox.errors import SandboxError

@@ -18,8 +18,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.certificates import material
 from hedgerow.serving.certificates.tls import LiveContext
-from hedgerow.x509 import Pair, pem, signed_by, subject
+from hedgerow.x509 import Pair, pem, subject
 from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.certificates import signed_by
 from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_testing.waiting import eventually
 from support.cluster.admitted import (

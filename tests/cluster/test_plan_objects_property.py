@@ -20,9 +20,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from hedgerow.deploy.manifest import objects_in
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, from_status
-from hedgerow.manifest import objects_in, texts
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.runtime.clock import SystemClock
 from hedgerow_schemas.base import ApiResource
@@ -31,6 +31,7 @@ from hedgerow_testing.sandbox.cluster import Sandbox
 from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, worst
 from hedgerow_tools.fields.relabelling import LAST_APPLIED
+from hedgerow_tools.objects.files import texts
 from hedgerow_tools.planning.command import EXITS
 from hedgerow_tools.planning.dry_run import Submission, UserApply
 from hedgerow_tools.planning.helm import Release

@@ -23,9 +23,10 @@ from hedgerow.deploy.admission_policies import WIDEST
 from hedgerow.deploy.confinement import EVENTS
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
+from hedgerow.deploy.webhooks import configuration
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.serving.admission.configuration import VALIDATING, configuration
+from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates import material
 from hedgerow.x509 import pem
 from hedgerow_schemas.base import ApiResource, CustomResource

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from hedgerow.fields.redaction import (
     HIDDEN,
     LONGEST_VALUE,
     both,
-    concealed,
     is_private,
     is_secret,
     shown,
@@ -95,33 +92,3 @@ class TestShown:
     @pytest.mark.parametrize("value", ["x" * 4000, ["y"] * 4000, "\u200b" * 4000])
     def test_a_long_one_is_cut(self, value):
         assert len(shown("ConfigMap", ("f:data",), value)) == LONGEST_VALUE
-
-
-class TestConcealed:
-    @pytest.mark.parametrize(
-        ("live", "found"),
-        [
-            (
-                {"kind": "Secret", "data": {"a": "1"}, "stringData": {"b": "2"}, "type": "x"},
-                {"kind": "Secret", "data": {"a": "1!"}, "stringData": {"b": "2!"}, "type": "x"},
-            ),
-            (
-                {"kind": "Secret", "metadata": {"name": "s", "annotations": {"copy": "1"}}},
-                {"kind": "Secret", "metadata": {"name": "s", "annotations": {"copy": "1!"}}},
-            ),
-            (
-                {"kind": "secrets", "metadata": {}, "data": "whole"},
-                {"kind": "secrets", "metadata": {}, "data": "whole!"},
-            ),
-            (
-                {"kind": "Secret", "metadata": None, "data": None},
-                {"kind": "Secret", "metadata": None, "data": None},
-            ),
-            ({"kind": "ConfigMap", "data": {"a": "1"}}, {"kind": "ConfigMap", "data": {"a": "1"}}),
-        ],
-    )
-    def test_every_private_value_is_replaced_and_nothing_else(self, live, found):
-        before = copy.deepcopy(live)
-
-        assert concealed(live, "{}!".format) == found
-        assert live == before

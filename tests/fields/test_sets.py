@@ -5,12 +5,9 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.applyconfiguration import declaring
-from hedgerow.fields.managed_fields import held
 from hedgerow.fields.sets import (
     ABSENT,
     Values,
-    cut,
-    is_hollow,
     is_key,
     leaves,
     members,
@@ -66,15 +63,6 @@ class TestLeaves:
     def test_the_keys_of_a_list_item_are_known(self, field_path, key):
         assert is_key(field_path) is key
 
-    def test_one_that_others_hold_the_content_of_is_hollow(self):
-        obj = live(want(), (OURS, {"f:a": LEAF, "f:b": LEAF}), (OTHER, {"f:a": {".": LEAF}}))
-        more = live(want(), (OURS, {"f:a": LEAF}), (OTHER, {"f:a": {".": LEAF, "f:x": LEAF}}))
-
-        assert not is_hollow(held(obj), ("f:a",))
-        assert not is_hollow(held(obj), ("f:b",))
-        assert not is_hollow(held(obj), ("f:c",))
-        assert is_hollow(held(more), ("f:a",))
-
 
 class TestParts:
     def test_places_are_added_where_they_are_and_the_tree_itself_stays(self):
@@ -86,14 +74,6 @@ class TestParts:
         assert more["f:data"] == {"f:x": LEAF}
         assert list(leaves(more)) == [*PLACES, ("f:spec", "f:paused"), ("f:data", "f:x")]
         assert list(leaves(TREE)) == PLACES
-
-    def test_what_loses_its_last_leaf_goes_or_it_would_hold_all(self):
-        left = cut(TREE, [("f:spec", "f:replicas"), (*CONTAINERS, C)])
-
-        assert left == {"f:metadata": TREE["f:metadata"]}
-        assert cut(TREE, PLACES[:1])["f:metadata"] == {"f:labels": {".": LEAF}}
-        assert cut({"f:a": LEAF, "f:b": LEAF}, [("f:a",)]) == {"f:b": LEAF}
-        assert cut(TREE, []) == TREE
 
 
 class TestValues:

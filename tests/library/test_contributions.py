@@ -18,9 +18,10 @@ from hedgerow.deploy.admission_policies import unchanged_but
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import Right, of_controllers
+from hedgerow.deploy.webhooks import configuration
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.registry import Registry
-from hedgerow.serving.admission.configuration import configuration, webhook_names
+from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_tools.objects.managing import is_applied_by
 from hedgerow_tools.tree.members.resources import ObjectIndex, RootKind, reduced, resource_tree

@@ -20,8 +20,8 @@ from hedgerow.cli.completion import completion_command
 from hedgerow.cli.errors import explain
 from hedgerow.cli.program import ProgramCall, called, field_manager, installation
 from hedgerow.contract import Controller, ControllerOptions, Lag, Option
+from hedgerow.deploy.manifest import from_yaml
 from hedgerow.kube.errors import Missing
-from hedgerow.manifest import from_yaml
 from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
 from hedgerow.plan.installations import instance_of
 from hedgerow.plan.remedies import remedies

@@ -8,7 +8,6 @@ import pytest
 
 from hedgerow.encoding import encode
 from hedgerow.objects import Installation, Key, ObjectRef
-from hedgerow.plan.installations import reporters
 from hedgerow.plan.too_large import (
     COUNTED,
     MARK,
@@ -24,6 +23,7 @@ from hedgerow.plan.too_large import (
     stub_of,
 )
 from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.fields.installations import reporters
 from plan.made import entry
 
 MANAGER = "hedgerow-bluegreen"

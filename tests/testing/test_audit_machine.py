@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from hedgerow.deploy.manifest import ManifestError
 from hedgerow.encoding import encode
-from hedgerow.manifest import ManifestError
 from hedgerow_testing.api import Reply
 from hedgerow_testing.audit import machine as module
 from hedgerow_testing.audit.engine import audit

@@ -31,7 +31,7 @@ def kinds(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the kinds that a word may become."""
 
     async def ask(cluster: Cluster) -> list[str]:
-        from hedgerow.kube.discovery import kinds as served  # noqa: PLC0415 - a shell waits
+        from hedgerow.cli.discovery import kinds as served  # noqa: PLC0415 - a shell waits
 
         return await served(cluster)
 
@@ -64,7 +64,7 @@ def bluegreens(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _named(ctx: typer.Context, incomplete: str, kind: str, prefix: str = "") -> list[str]:
     async def ask(cluster: Cluster) -> list[str]:
-        from hedgerow.kube.discovery import find  # noqa: PLC0415 - as above
+        from hedgerow.cli.discovery import find  # noqa: PLC0415 - as above
         from hedgerow.kube.errors import KubeError  # noqa: PLC0415 - as above
 
         place = "" if ctx.params.get("all_namespaces") else cluster.namespace

@@ -6,14 +6,14 @@ import os
 import re
 from difflib import get_close_matches
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 
 from hedgerow.cli.errors import environment
 from hedgerow.cli.program import program, program_name, registry, say
 from hedgerow.objects import variable_prefix
-from hedgerow.settings import Flag, Settings, choices, default, flags
+from hedgerow.settings import Flag, Settings, default, flags
 from hedgerow.texts import printable
 
 if TYPE_CHECKING:
@@ -215,13 +215,14 @@ def _option(name: str, kind: Any, flag: Flag) -> Any:
         show_default=default(name),
         rich_help_panel=flag.group,
     )
-    return Annotated[_type(name, kind), option]
+    return Annotated[_type(kind), option]
 
 
-def _type(name: str, kind: Any) -> Any:
+def _type(kind: Any) -> Any:
     """Return the type that the command line parses; the settings validate the value."""
     if kind is bool:
         return bool | None
     if get_origin(kind) is tuple:
         return list[str] | None
-    return kind if choices(name) and kind is not str else str | None
+    has_choices = any(isinstance(value, str) for value in get_args(kind))
+    return kind if has_choices else str | None

@@ -14,9 +14,9 @@ from hedgerow.cli.options import controllers_option
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.deploy.confinement import SYSTEM_NAMESPACES
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.deploy.names import Names, clashes
 from hedgerow.deploy.overlays import Overlay
-from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.shard import MOST
 from hedgerow_schemas.crd import CRD

@@ -27,7 +27,7 @@ def echo_data(value: Any, output: str = "json") -> None:
     from hedgerow.encoding import builtins, encode  # noqa: PLC0415 - not needed for the help
 
     if output == "yaml":
-        from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
+        from hedgerow.deploy.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
 
         return echo_lines(to_yaml(builtins(value), folded=False), nl=False)
 

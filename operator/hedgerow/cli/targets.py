@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hedgerow.cli.discovery import find, spelled
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import registry, say
 from hedgerow.fields.paths import is_list, is_map
-from hedgerow.kube.discovery import find, spelled
 from hedgerow.kube.errors import Forbidden, Missing, discovery_of
 from hedgerow.objects import ObjectRef
 from hedgerow.texts import command_line

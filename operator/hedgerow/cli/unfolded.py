@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from inspect import cleandoc
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from typer.core import TyperCommand, TyperGroup
-
-from hedgerow.texts import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _EXAMPLE: Final = re.compile(r"^- `([^`]*+)`(.*+(?:\n  .*+)*+)\n*+", re.MULTILINE)
+_COMMAND: Final = re.compile("`[^`]*`")
+_GLUE: Final = "\N{NO-BREAK SPACE}"
+"""Stands for the blanks of a command while a text is folded; `wrap` breaks at others alone."""
 _OPTION: Final = 24
 """The columns of an option and its value; a longer one has its text below it."""
 
@@ -37,6 +39,22 @@ class UnfoldedGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         formatter.write("\n".join(_lines(self, ctx, formatter.width)))
+
+
+def folded(text: str, width: int, first: str = "", below: str = "") -> list[str]:
+    """Return a text in lines of a width that begin so; no word and no command is broken.
+
+    Commands are in backticks.
+    """
+    lines = wrap(
+        _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), " ".join(text.split())),
+        width,
+        initial_indent=first,
+        subsequent_indent=below,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def parted(text: str) -> tuple[str, list[tuple[str, str]]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.deploy.overlays import OVERLAYS, Overlay, Part, parts
-from hedgerow.manifest import to_yaml
 from hedgerow.objects import PROGRAM
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.deploy import access, authors, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
-from hedgerow.serving.admission.configuration import configuration
+from hedgerow.deploy.webhooks import configuration
 from hedgerow.shard import Shard
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from hedgerow.deploy import admission_policies
+from hedgerow.deploy.manifest import from_yaml
 from hedgerow.deploy.names import Names
-from hedgerow.manifest import from_yaml
 from hedgerow.objects import renamed
 
 if TYPE_CHECKING:

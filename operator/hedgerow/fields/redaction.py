@@ -12,18 +12,16 @@ from hedgerow.texts import LONGEST, printable
 from hedgerow.validation import beginning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from hedgerow_schemas.base import Object
+    from collections.abc import Sequence
 
 HIDDEN: Final = "(hidden)"
 """Shown instead of a Secret's value, which is never shown."""
 LONGEST_VALUE: Final = 120
 """The most characters of a value in a status, an Event or a sentence."""
 
-_SECRETS: Final = frozenset({"secret", "secrets"})
-_PRIVATE: Final = (("f:data",), ("f:stringData",), ("f:metadata", "f:annotations"))
+PRIVATE: Final = (("f:data",), ("f:stringData",), ("f:metadata", "f:annotations"))
 """The fields with a Secret's values; an annotation may contain a copy of them."""
+_SECRETS: Final = frozenset({"secret", "secrets"})
 _WORDS: Final = frozenset({"", "true", "false", "null", "yes", "no", "on", "off"})
 _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*+)?\.?+\d*+([eE][-+]?\d++)?$")
 """Text that YAML would read as a number if it were not quoted."""
@@ -42,39 +40,8 @@ def is_private(kind: str, field_path: Sequence[str]) -> bool:
     """
     return is_secret(kind) and any(
         all(element == step for element, step in zip(field_path, place, strict=False))
-        for place in _PRIVATE
+        for place in PRIVATE
     )
-
-
-def concealed(live: Object, conceal: Callable[[Any], Any]) -> Object:
-    """Return an object with each private value replaced by the result of `conceal`."""
-    if not is_secret(str(live.get("kind", ""))):
-        return live
-    shown = dict(live)
-    for *above, name in _PRIVATE:
-        place: Object | None = shown
-        for element in above:
-            place = _copied(place, element[2:]) if place else None
-        if place:
-            _conceal(place, name[2:], conceal)
-    return shown
-
-
-def _copied(place: Object, name: str) -> Object | None:
-    """Put a copy in the place of an inner map, and return it; None if there is no such map."""
-    inner = place.get(name)
-    if not is_map(inner):
-        return None
-    place[name] = dict(inner)
-    return place[name]
-
-
-def _conceal(place: Object, name: str, conceal: Callable[[Any], Any]) -> None:
-    values = place.get(name)
-    if is_map(values):
-        place[name] = {key: conceal(value) for key, value in values.items()}
-    elif values is not None:
-        place[name] = conceal(values)
 
 
 def shown(kind: str, field_path: Sequence[str], value: Any) -> str:

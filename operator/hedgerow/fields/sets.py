@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.fields.paths import SELF, Positions, Tree, is_list, is_map, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from hedgerow.fields.managed_fields import Entries
     from hedgerow_schemas.base import Object
 
 FieldPath = tuple[str, ...]
@@ -72,14 +71,6 @@ def is_key(field_path: FieldPath) -> bool:
     return item.kind == "k" and field.kind == "f" and field.names[0] in item.names
 
 
-def is_hollow(held: Entries, field_path: FieldPath) -> bool:
-    """Return whether a leaf holds only the map or list itself, while others hold its contents.
-
-    It looks like an atomic field, but declaring it with its value would own the whole subtree.
-    """
-    return any(inner != SELF for inner in held.at(field_path).elements())
-
-
 def with_places(tree: Tree, places: Iterable[FieldPath]) -> Tree:
     """Return the tree with these places added."""
     whole = {element: with_places(below, ()) for element, below in tree.items()}
@@ -88,26 +79,6 @@ def with_places(tree: Tree, places: Iterable[FieldPath]) -> Tree:
         for element in field_path:
             here = here.setdefault(element, {})
     return whole
-
-
-def cut(tree: Tree, places: Collection[FieldPath]) -> Tree:
-    """Return the tree without these leaves, and without subtrees that this empties.
-
-    An emptied subtree must not stay: a bare `{}` would own everything below that place.
-    """
-    return _cut(tree, frozenset(places), ())
-
-
-def _cut(tree: Tree, places: Collection[FieldPath], above: FieldPath) -> Tree:
-    kept: dict[str, Any] = {}
-    for element, below in tree.items():
-        place = (*above, element)
-        if place in places:
-            continue
-        left = _cut(below, places, place)
-        if left or not below:
-            kept[element] = left
-    return kept
 
 
 class Values:

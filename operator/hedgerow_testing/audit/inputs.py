@@ -7,10 +7,11 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.deploy.manifest import objects_in
 from hedgerow.errors import OneLineError
 from hedgerow.fields.paths import is_map
-from hedgerow.manifest import objects_in, texts
 from hedgerow.texts import printable
+from hedgerow_tools.objects.files import texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 from anyio.from_thread import start_blocking_portal
 
-from hedgerow.fields.redaction import HIDDEN, concealed
+from hedgerow.deploy.manifest import to_yaml
+from hedgerow.fields.redaction import HIDDEN
 from hedgerow.files import opened, overwrite
-from hedgerow.manifest import to_yaml
 from hedgerow.texts import numbered, printable
 from hedgerow_testing.api import Api
 from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
@@ -28,6 +28,7 @@ from hedgerow_testing.audit.log import Log
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
 from hedgerow_testing.sandboxes import bind, grant
 from hedgerow_testing.supervisor import Supervised, work
+from hedgerow_tools.fields.concealing import concealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import anyio
 from rich.text import Text
 
-from hedgerow.terminal import Terminal
-from hedgerow.texts import folded
+from hedgerow.cli.terminal import Terminal
+from hedgerow.cli.unfolded import folded
 from hedgerow_testing.demo.errors import UnheardError
 from hedgerow_testing.sandbox.locks import LockNotice
 

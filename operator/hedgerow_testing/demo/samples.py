@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.files import overwrite
-from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object

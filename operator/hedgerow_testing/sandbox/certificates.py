@@ -1,10 +1,12 @@
 """Certificates: one sandbox's own authorities, and the certificates that they sign."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -13,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from hedgerow.x509 import Pair, authority, key_pem, new_key, pem, signed_by, subject
+from hedgerow.x509 import Pair, end_entity, key_pem, key_usage, new_key, pem, subject, unsigned
 from hedgerow_testing.sandbox.files import write
 from hedgerow_testing.sandbox.ports import LOOPBACK
 
@@ -23,6 +25,32 @@ SERVICE_IP = "10.0.0.1"
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 # Throwaway keys on one machine need not expire, and so wrong clocks do no harm.
 _SINCE, _UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
+
+
+def authority(subject: x509.Name, since: datetime, until: datetime) -> Pair:
+    """Return a new authority: its key signs certificates, but no further authorities."""
+    key = new_key()
+    builder = (
+        unsigned(subject, subject, key, since, until)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(key_usage(signs=True), critical=True)
+    )
+    return Pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def signed_by(
+    authority: Pair,
+    subject: x509.Name,
+    since: datetime,
+    until: datetime,
+    *,
+    usages: Iterable[x509.ObjectIdentifier],
+    names: Sequence[str] = (),
+) -> Pair:
+    """Return a new certificate of an authority, for these DNS names and IP addresses."""
+    key = new_key()
+    builder = unsigned(subject, authority.certificate.subject, key, since, until)
+    return end_entity(builder, key, authority.key, usages, names)
 
 
 @dataclass(frozen=True, slots=True)

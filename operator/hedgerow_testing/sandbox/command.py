@@ -10,8 +10,8 @@ from rich.table import Table
 
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import typed
+from hedgerow.cli.terminal import Terminal
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
-from hedgerow.terminal import Terminal
 from hedgerow_testing.progress import progress_shown
 from hedgerow_testing.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow_testing.sandbox.status import SandboxStatus

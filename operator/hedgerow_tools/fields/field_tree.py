@@ -22,9 +22,10 @@ from hedgerow.fields.paths import (
     path_of,
     show,
 )
-from hedgerow.fields.redaction import HIDDEN, concealed
+from hedgerow.fields.redaction import HIDDEN
 from hedgerow.fields.sets import members
 from hedgerow.objects import metadata
+from hedgerow_tools.fields.concealing import concealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import all_holders, entries, entry, held
-from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, leaves
+from hedgerow.fields.paths import SELF, path_of
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, leaves
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.yield_and_claim import (
     YIELD,
@@ -28,11 +28,20 @@ from hedgerow_tools.fields.transfers import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from hedgerow.fields.managed_fields import Entries
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Takeover
     from hedgerow_tools.fields.transfers import Change
 
 _FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
+
+
+def is_hollow(held: Entries, field_path: FieldPath) -> bool:
+    """Return whether a leaf holds only the map or list itself, while others hold its contents.
+
+    It looks like an atomic field, but declaring it with its value would own the whole subtree.
+    """
+    return any(inner != SELF for inner in held.at(field_path).elements())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from hedgerow.fields.paths import (
     is_map,
     named,
 )
-from hedgerow.fields.sets import FieldPath, cut
 from hedgerow.objects import metadata
 from hedgerow_tools.fields.edits import arranged, inside, put, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from hedgerow.fields.ownership import Leaf
+    from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.structure import Structure
 
@@ -132,3 +132,23 @@ def _is_of_same(entry: Object, other: Object) -> bool:
     """Return whether two entries are of the same manager's applies."""
     names = ("manager", "operation", "subresource")
     return all(entry.get(name, "") == other.get(name, "") for name in names)
+
+
+def cut(tree: Tree, places: Collection[FieldPath]) -> Tree:
+    """Return the tree without these leaves, and without subtrees that this empties.
+
+    An emptied subtree must not stay: a bare `{}` would own everything below that place.
+    """
+    return _cut(tree, frozenset(places), ())
+
+
+def _cut(tree: Tree, places: Collection[FieldPath], above: FieldPath) -> Tree:
+    kept: dict[str, Any] = {}
+    for element, below in tree.items():
+        place = (*above, element)
+        if place in places:
+            continue
+        left = _cut(below, places, place)
+        if left or not below:
+            kept[element] = left
+    return kept

@@ -45,8 +45,8 @@ from hedgerow_tools.objects.selection import ChosenObjects, selecting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hedgerow.cli.discovery import ServedKinds
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.discovery import ServedKinds
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
     from hedgerow_tools.moving.bulk import Plan

@@ -12,11 +12,11 @@ import typer
 from msgspec.structs import replace as replaced
 
 from hedgerow.cli.connecting import connected
+from hedgerow.cli.discovery import served as discovered
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say, typed
 from hedgerow.fields.managed_fields import all_holders
-from hedgerow.kube.discovery import served as discovered
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.texts import numbered, printable
 from hedgerow_tools import interrupts
@@ -34,8 +34,8 @@ from hedgerow_tools.render.tables import print_table
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
+    from hedgerow.cli.discovery import ServedKinds
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.relabelling import Takeover
     from hedgerow_tools.moving.bulk import Plan

@@ -45,10 +45,10 @@ from hedgerow_tools.objects.writing import subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from hedgerow.cli.discovery import ServedKinds
     from hedgerow.contract import Controller
     from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.discovery import ServedKinds
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object, Resource
     from hedgerow_tools.fields.giving_up import PlannedRelease

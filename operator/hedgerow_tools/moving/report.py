@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from hedgerow.cli.output import echo, echo_data
-from hedgerow.terminal import Terminal
+from hedgerow.cli.terminal import Terminal
 from hedgerow.texts import cut, printable
 from hedgerow_tools.render.holders import NOBODY, holder_words, value_words
 from hedgerow_tools.render.tables import print_table

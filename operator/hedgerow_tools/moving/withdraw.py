@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.cli.discovery import group_versions
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.plan.yield_and_claim import place_of
 from hedgerow.process.leadership import AnotherOperatorError, elected_at_work
 from hedgerow.runtime.clock import SystemClock
@@ -26,6 +25,7 @@ from hedgerow_tools.fields.giving_up import (
     losses,
     nothing,
 )
+from hedgerow_tools.fields.installations import STATUS, named, reporters
 from hedgerow_tools.fields.relabelling import APPLY, HolderName, Takeover, takeover
 from hedgerow_tools.moving.bulk import Task
 from hedgerow_tools.moving.outcomes import ObjectOutcome, for_each, outcome_of, tried

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hedgerow.cli.discovery import spelled
 from hedgerow.cli.program import say
-from hedgerow.kube.discovery import spelled
 from hedgerow.kube.errors import (
     UNDECODABLE,
     Forbidden,
@@ -25,8 +25,8 @@ from hedgerow.objects import metadata
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from hedgerow.cli.discovery import ServedKinds
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import ApiResource, Object
 
 AT_ONCE = 8

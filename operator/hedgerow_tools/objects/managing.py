@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.cli.program import program_name, registry
 from hedgerow.fields.managed_fields import all_holders
 from hedgerow.objects import controller_of, metadata
-from hedgerow.plan.installations import installation_of, instance_of
+from hedgerow.plan.installations import instance_of
+from hedgerow_tools.fields.installations import installation_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

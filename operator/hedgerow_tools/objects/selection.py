@@ -18,18 +18,19 @@ from hedgerow.cli.options import (
     kustomize_option,
 )
 from hedgerow.cli.targets import joined, located, parted
+from hedgerow.deploy.manifest import objects_in
 from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable
-from hedgerow.manifest import objects_in, sources
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.objects.files import sources
 from hedgerow_tools.objects.kustomize import kustomized
 from hedgerow_tools.objects.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from hedgerow.cli.discovery import ServedKinds
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object
 
 OF_ONE = (Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable)

@@ -9,11 +9,11 @@ import anyio
 import typer
 
 from hedgerow.cli.connecting import connected
+from hedgerow.cli.discovery import group_versions
 from hedgerow.cli.options import output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import located, parted, read_target
-from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata, ref_of
 from hedgerow.plan.status import reader_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from rich.text import Text
 
+from hedgerow.cli.discovery import served as discovered
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import typed
-from hedgerow.kube.discovery import served as discovered
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import ApiResource, View

@@ -18,13 +18,14 @@ from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_optio
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant, unserved_kind
+from hedgerow.cli.terminal import Terminal, one_line
+from hedgerow.deploy.manifest import ManifestError, objects_in
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.manifest import ManifestError, objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
-from hedgerow.terminal import Terminal, one_line
 from hedgerow_tools.fields.forecast import PlanReport, worst
 from hedgerow_tools.fields.relabelling import KUBECTL
+from hedgerow_tools.objects.files import sources
 from hedgerow_tools.objects.kustomize import kustomized
 from hedgerow_tools.planning import helm
 from hedgerow_tools.planning.dry_run import UserApply

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.terminal import one_line
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.fields.paths import is_list, is_map, path_of
@@ -23,7 +24,6 @@ from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.conflict_messages import values
 from hedgerow.plan.remedies import overview
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.terminal import one_line
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
 from hedgerow_tools.fields.allocated import UNKNOWN

@@ -13,8 +13,8 @@ from rich.text import Text
 from hedgerow.cli import exits
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say
+from hedgerow.cli.terminal import Terminal
 from hedgerow.encoding import encode
-from hedgerow.terminal import Terminal
 from hedgerow_tools.interrupts import until_signal
 from hedgerow_tools.render.widths import page_terminal
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from hedgerow.terminal import Terminal
+from hedgerow.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from hedgerow.contract import Observed
 from hedgerow.controllers.cronjob.starts import LONGEST_LOOK_BACK, is_ahead
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler import windows
-from hedgerow.manifest import QUOTED
+from hedgerow.deploy.manifest import QUOTED
 from hedgerow.schedule import ScheduleError
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View, instant

@@ -17,10 +17,11 @@ from hedgerow.cli.options import Files, TableOutput
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import program_name
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
-from hedgerow.manifest import ManifestError, objects_in, sources
+from hedgerow.deploy.manifest import ManifestError, objects_in
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
 from hedgerow_schemas.base import View
+from hedgerow_tools.objects.files import sources
 from hedgerow_tools.render.times import moment
 
 if TYPE_CHECKING:
@@ -174,8 +175,8 @@ def _of_cluster(words: Sequence[str], asked: Asked) -> Starts | Windows:
     from hedgerow.cli.targets import joined, parted
     from hedgerow.controllers.scaler.controller import DEPLOYMENTS
     from hedgerow.controllers.scaler.windows import ASKED
-    from hedgerow.plan.installations import installation_of
     from hedgerow_schemas.builtin import HorizontalPodAutoscaler
+    from hedgerow_tools.fields.installations import installation_of
     from hedgerow_tools.schedule.coming import SCALED, of_object
 
     target = parted(joined(words))
@@ -201,8 +202,8 @@ def _of_cluster(words: Sequence[str], asked: Asked) -> Starts | Windows:
 
 async def _read_object(cluster: Cluster, target: tuple[str, str]) -> tuple[ObjectRef, Object]:
     """Return the first object that is meant, hedgerow's CronJob before that of Kubernetes."""
+    from hedgerow.cli.discovery import find
     from hedgerow.cli.targets import read_target
-    from hedgerow.kube.discovery import find
     from hedgerow.objects import ObjectRef
     from hedgerow_tools.schedule.coming import SCALED, is_cronjob
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hedgerow.cli.discovery import served
 from hedgerow.cli.targets import found_kind, read_target
-from hedgerow.kube.discovery import served
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_tools.objects.listing import listed

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.terminal import Terminal
 from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
-from hedgerow.terminal import Terminal
 from hedgerow.texts import command_line, escaped, numbered, printable, within
 from hedgerow_tools.render.tables import table_lines
 from hedgerow_tools.render.times import age

@@ -10,11 +10,8 @@ from hedgerow.contract import Controller, Desired
 from hedgerow.controllers import memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
-from hedgerow.serving.admission.configuration import (
-    configuration,
-    path_of,
-    webhook_names,
-)
+from hedgerow.deploy.webhooks import configuration
+from hedgerow.serving.admission.configuration import path_of, webhook_names
 from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.cronjob import CronJob
 

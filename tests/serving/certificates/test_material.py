@@ -29,7 +29,8 @@ from hedgerow.serving.certificates.material import (
     issued,
     names_of,
 )
-from hedgerow.x509 import Pair, authority, key_pem, pem, signed_by, subject
+from hedgerow.x509 import Pair, key_pem, pem, subject
+from hedgerow_testing.sandbox.certificates import authority, signed_by
 from serving.certs import handshake
 
 NAMES = ("hedgerow-webhook.hedgerow-system.svc", "localhost", "127.0.0.1", "::1")

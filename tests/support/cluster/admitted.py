@@ -16,9 +16,10 @@ from hedgerow.contract import Controller
 from hedgerow.controllers import memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
+from hedgerow.deploy.webhooks import configuration
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.serving.admission.configuration import configuration, webhook_names
+from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SecretStore

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
+from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import path_of
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
-from hedgerow_tools.fields.giving_up import giving_up, release
+from hedgerow_tools.fields.giving_up import giving_up, is_hollow, release
 from hedgerow_tools.fields.relabelling import HolderName, Takeover
 from hedgerow_tools.fields.transfers import MoveRefused
-from support.objects.judged import OURS, item, live, want
+from support.objects.judged import OTHER, OURS, item, live, want
 
 Object = dict[str, Any]
 LEAF: Object = {}
@@ -171,3 +172,13 @@ class TestYielding:
         bare = {"object": "Deployment/x"}
 
         assert release(child(), owner(None, other, bare), OURS, ["spec.minReadySeconds"]).why
+
+
+def test_one_that_others_hold_the_content_of_is_hollow():
+    obj = live(want(), (OURS, {"f:a": LEAF, "f:b": LEAF}), (OTHER, {"f:a": {".": LEAF}}))
+    more = live(want(), (OURS, {"f:a": LEAF}), (OTHER, {"f:a": {".": LEAF, "f:x": LEAF}}))
+
+    assert not is_hollow(held(obj), ("f:a",))
+    assert not is_hollow(held(obj), ("f:b",))
+    assert not is_hollow(held(obj), ("f:c",))
+    assert is_hollow(held(more), ("f:a",))

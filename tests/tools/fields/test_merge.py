@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.fields import ownership
 from hedgerow_testing.memory.server import Server
-from hedgerow_tools.fields.merge import merge, tree_of
+from hedgerow_tools.fields.merge import cut, merge, tree_of
 from hedgerow_tools.fields.structure import Structure
 from support.objects.judged import OURS
 
@@ -153,3 +153,18 @@ class TestTreeOf:
         assert tree_of({"a": 1}, [{}]) == {}
         granular = Structure({"additionalProperties": {"type": "string"}}, {})
         assert tree_of({"a": 1}, [{}], granular) == {"f:a": {}}
+
+
+def test_what_loses_its_last_leaf_goes_or_it_would_hold_all():
+    item = 'k:{"name":"c"}'
+    tree: dict[str, Any] = {
+        "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+        "f:spec": {"f:replicas": {}, "f:containers": {item: {".": {}}}},
+    }
+
+    left = cut(tree, [("f:spec", "f:replicas"), ("f:spec", "f:containers", item)])
+
+    assert left == {"f:metadata": tree["f:metadata"]}
+    assert cut(tree, [("f:metadata", "f:labels", "f:a")])["f:metadata"] == {"f:labels": {".": {}}}
+    assert cut({"f:a": {}, "f:b": {}}, [("f:a",)]) == {"f:b": {}}
+    assert cut(tree, []) == tree

@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.cli.program import registry
 from hedgerow.cli.targets import is_meant
-from hedgerow.manifest import objects_in
+from hedgerow.deploy.manifest import objects_in
 from hedgerow_tools.planning.files import flaw
 
 BLUEGREEN = """

@@ -13,8 +13,8 @@ import anyio
 import pytest
 from rich.text import Text
 
+from hedgerow.deploy.manifest import from_yaml
 from hedgerow.kube import client
-from hedgerow.manifest import from_yaml
 from hedgerow_testing.memory.kind import ServedKind
 from hedgerow_tools.render import following
 from hedgerow_tools.tree.look import REPLICA_SET

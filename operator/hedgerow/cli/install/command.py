@@ -17,9 +17,9 @@ from hedgerow.cli.install.operator_objects import checked_image, operator_object
 from hedgerow.cli.options import controllers_option
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
-from hedgerow.manifest import to_yaml
+from hedgerow.cli.terminal import Terminal, one_line
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.settings import Settings
-from hedgerow.terminal import Terminal, one_line
 from hedgerow.texts import command_line
 from hedgerow.version import untested
 

@@ -12,10 +12,10 @@ from hedgerow.deploy.helm.schema import schema
 from hedgerow.deploy.helm.superposing import Conditions, superposed
 from hedgerow.deploy.helm.template import Lines, Only, Value, place, written
 from hedgerow.deploy.kustomize import MANIFESTS, NOTE
+from hedgerow.deploy.manifest import to_yaml
 from hedgerow.deploy.names import COMPONENT_LABEL, Names
 from hedgerow.deploy.overlays import Overlay, Part, parts
 from hedgerow.encoding import encode
-from hedgerow.manifest import to_yaml
 from hedgerow.objects import PROGRAM
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hedgerow.manifest import to_yaml
+from hedgerow.deploy.manifest import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

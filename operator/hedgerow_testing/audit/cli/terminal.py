@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from hedgerow.terminal import one_line
+from hedgerow.cli.terminal import one_line
 from hedgerow.texts import numbered
 from hedgerow_testing.audit.judging.rules import BY_NAME
 from hedgerow_testing.audit.judging.words import (

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from hedgerow.fields.managed_fields import Holder, all_holders
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, UNMATCHED
-from hedgerow.plan.installations import doubly_reported
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_tools.fields.installations import doubly_reported
 from hedgerow_tools.objects.readiness import Readiness, is_unseen, readiness, reported
 
 if TYPE_CHECKING:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from base64 import b64decode
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import yaml
 
@@ -19,14 +17,10 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-STDIN: Final = "-"
-"""The name of standard input."""
 LARGEST: Final = 3 * 1024 * 1024
 """The most characters of an object; the API server accepts no larger body."""
 LONGEST: Final = 16 * LARGEST
 """The most characters of a text, which may have many objects."""
-_MOST_BYTES: Final = 4 * (LONGEST + 1)
-"""What is read of a file: a character has up to four bytes."""
 MOST: Final = 2 * LARGEST
 """The most characters of an object's values; a value is counted again for each alias of it."""
 DEEPEST: Final = 100
@@ -54,43 +48,10 @@ _NOT_JSON: Final = ("set", "omap", "pairs")
 _JSON: Final = re.compile(r"\s*\{")
 _NEXT_JSON: Final = re.compile(r"(?<=\})(\s*\n)(?=\{)")
 """Between two JSON documents, as jq writes them: no single one has this, not even in a string."""
-_ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 
 
 class ManifestError(OneLineError):
     """A text that cannot be read; the message says where and why."""
-
-
-def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file; `-` is standard input, a directory the manifests in it.
-
-    Raises OSError.
-    """
-    for name in given:
-        if name == STDIN:
-            yield "standard input", _text(sys.stdin.buffer)
-        else:
-            yield from texts(Path(name))
-
-
-def texts(path: Path, *, deep: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a file, or of each YAML and JSON file in a directory; `deep`: below.
-
-    Raises OSError.
-    """
-    paths = (path.rglob("*") if deep else path.iterdir()) if path.is_dir() else [path]
-    for file in sorted(p for p in paths if p == path or p.suffix in _ENDINGS):
-        with file.open("rb") as opened:
-            yield str(file), _text(opened)
-
-
-def _text(file: BinaryIO) -> str:
-    """Return the text of a file, at least so much of it that one that is too large is seen to be.
-
-    A file need not have an end. What is no UTF-8 is escaped, and refused when the text is read: one
-    such file does not keep the others from being read.
-    """
-    return file.read(_MOST_BYTES).decode("utf-8", "surrogateescape")
 
 
 def objects_in(name: str, text: str) -> Iterator[Object]:

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.kube.discovery import FoundKind, find, served, spelled
+from hedgerow.cli.discovery import FoundKind, find, served, spelled
 from hedgerow.kube.errors import (
     Forbidden,
     Garbled,

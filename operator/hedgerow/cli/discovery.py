@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import anyio
-from msgspec import Struct
 
 from hedgerow.kube.errors import Forbidden, Garbled, Missing, Unavailable
 from hedgerow_schemas.base import ApiResource, View
@@ -23,7 +23,8 @@ SECONDS = 10.0
 """Seconds to read the kinds of a group version: the user need not wait for an API that is down."""
 
 
-class FoundKind(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class FoundKind:
     """The kind that is meant, `others` with the same name, and group versions that `failed`."""
 
     api: ApiResource
@@ -31,7 +32,8 @@ class FoundKind(Struct, frozen=True):
     failed: tuple[str, ...] = ()
 
 
-class ServedKinds(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ServedKinds:
     """The `versions` that the server serves, and the `kinds` that clients may list and patch.
 
     Of each group's kinds it has the preferred version. `failed` are group versions without answer.
@@ -42,7 +44,8 @@ class ServedKinds(Struct, frozen=True):
     failed: tuple[str, ...]
 
 
-class _Kind(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     api: ApiResource
     names: frozenset[str]
     short: frozenset[str]
