@@ -233,13 +233,6 @@ class TestFromAnswer:
         error = errors.from_status({"code": code, "message": message})
 
         assert isinstance(error, errors.Invalid)
-        assert error.too_large
-
-    def test_another_bad_object_is_not_too_large(self):
-        error = errors.from_status({"code": 422, "message": "spec.x: Required value"})
-
-        assert isinstance(error, errors.Invalid)
-        assert not error.too_large
 
 
 class TestKubeError:

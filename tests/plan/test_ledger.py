@@ -274,13 +274,11 @@ class TestUndone:
     def test_a_user_who_changes_the_resource_ends_it(self, generation):
         ledger, now = undone(8)
         ledger.succeed(write("a", "x", ".a"), now, "y")
-        ledger.shortened = True
 
         ledger.renew(generation=generation)
 
         assert not ledger.waits(write("a", "z"), now)
         assert ledger.entry(DEMO).restored == ({} if generation else {".a": now})
-        assert ledger.shortened is not generation
 
     def test_writes_of_different_intents_are_bounded_too(self):
         ledger = Ledger()

@@ -259,12 +259,6 @@ class Gone(KubeError):
 class Invalid(KubeError):
     """The request itself is wrong; `causes` has the fields if the server names them."""
 
-    @property
-    def too_large(self) -> bool:
-        """Whether the object is larger than the server or etcd can store."""
-        is_told = bool(_TOO_LARGE.search(self.message))
-        return is_told or self.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-
 
 class Throttled(KubeError):
     """429: wait `after` seconds; the request was not carried out."""

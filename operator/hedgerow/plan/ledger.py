@@ -186,13 +186,11 @@ class Ledger:
     """The entries of one resource, by target.
 
     `reads_names`: what is missing may be there under its name, where no watch shows it.
-    `shortened`: the full status was too large for the server, with the current generation.
     `untold`: the children that were created since the last Event about them.
     """
 
     def __init__(self, *, reads_names: bool = False) -> None:
         self.reads_names = reads_names
-        self.shortened = False
         self.entries: dict[ChildId, LedgerEntry] = {}
         self.untold: dict[str, None] = {}
         self._told: dict[Hashable, datetime] = {}
@@ -279,7 +277,8 @@ class Ledger:
         written = (*_lately(before.written, now), now)[-MOST_WRITES:]
         undone = before.undone if _lately(before.written[-1:], now) else 0
         undone = undone + (not before.goes_on(step)) if step.intent_digest == before.settled else 0
-        again = now + _wait(undone) if undone else None
+        wait = backoff(undone, 1.0, first=FIRST_WAIT, longest=LONGEST_WAIT) if undone else 0.0
+        again = now + timedelta(seconds=wait) if undone else None
         if len(written) == MOST_WRITES:
             again = max(now + PACE, again or now)
         self.entries[step.id] = LedgerEntry(
@@ -393,12 +392,6 @@ class Ledger:
             self.entries[target] = replace(
                 entry, undone=0, written=(), again=again, restored=restored
             )
-        if generation:
-            self.shortened = False
-
-
-def _wait(times: int) -> timedelta:
-    return timedelta(seconds=backoff(times, 1.0, first=FIRST_WAIT, longest=LONGEST_WAIT))
 
 
 def _lately(times: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:

@@ -60,11 +60,7 @@ def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
     """
     if controller.is_custom:
         return said
-    return status_annotation.said if controller.writes_resource else _nothing
-
-
-def _nothing(_live: Object) -> Status:
-    return Status()
+    return status_annotation.said if controller.writes_resource else lambda _live: Status()
 
 
 def said(live: Object) -> Status:
@@ -122,15 +118,13 @@ def report(
     problems: Sequence[Problem],
     *,
     rewritten: str = "",
-    shortened: bool = False,
 ) -> StatusReport:
     """Return compose's status with the results of a pass, compared with the live one.
 
     Status fields that another field manager holds with another value are contested like any other:
     they are reported and left out. Those that only the report itself meets are left out, too,
     without being reported, and so is the time of a condition: while others hold its status, it
-    would be another time at each look. A `shortened` status only counts the contested fields and
-    lists none.
+    would be another time at each look.
     """
 
     def wanted(everything: Sequence[ContestedField]) -> Object:
@@ -145,7 +139,7 @@ def report(
         )
         full = composed.model_copy(
             update={
-                "contested": () if shortened else listed(everything, before.contested),
+                "contested": listed(everything, before.contested),
                 "contested_count": len(everything) or None,
                 "admitted": admitted or None,
                 "observed_generation": generation,
@@ -165,7 +159,7 @@ def report(
     contested = {(field.object, field.path): field for field in plan.contested}
     admitted = _admitted(plan) if plan.judged else before.admitted
     everything = tuple(contested.values())
-    shown = () if shortened else listed(everything, before.contested)
+    shown = listed(everything, before.contested)
     want, entry = wanted(everything), plan_input.entries.get(STATUS, NO_ENTRY)
     if not everything and entry.is_settled(_intent(want), version):
         return StatusReport(None, (), entry=entry)
@@ -177,7 +171,7 @@ def report(
         everything = tuple(contested.values())
         want = wanted(everything)
         verdict = judged(want)
-        shown = () if shortened else listed(everything, before.contested)
+        shown = listed(everything, before.contested)
     is_complete = not verdict.contested
     if verdict.contested:
         want = ownership.leave_out(want, verdict.contested)

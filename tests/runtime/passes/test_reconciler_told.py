@@ -9,7 +9,6 @@ import pytest
 from faults.checked import BLUE, DEMO
 from faults.scenario import Act, People, take, value_at
 from hedgerow.kube import errors
-from hedgerow_testing.memory.cluster import Sent
 from runtime.bluegreens import (
     APPLY_STATUS,
     CHILD,
@@ -42,16 +41,6 @@ def env(value: str, number: int) -> Object:
 def take_env(number: int) -> Act:
     """Have so many fields of one Deployment taken."""
     return take(BLUE, in_pods(**env("theirs", number)), "helm")
-
-
-def list_nothing(world: World) -> None:
-    """Have the server store no status that lists anything."""
-
-    async def hook(sent: Sent) -> None:
-        if sent.subresource == "status" and sent.body["status"].get("contested"):
-            raise errors.from_status({"code": 500, "message": "etcdserver: request is too large"})
-
-    world.cluster.before = hook
 
 
 def age_and_value(people: People) -> tuple[str, str]:
@@ -92,30 +81,11 @@ ROWS = (
         ),
     ),
 )
-TOO_LARGE = row(
-    "a status that is too large counts what it cannot list, until the declaration changes",
-    step(declare(blueSpec=env("ours", 3))),
-    step(
-        in_world(list_nothing),
-        take_env(3),
-        listed=0,
-        counted=3,
-        Ready="False/FieldConflict",
-        Contested="True/FieldConflict",
-        status="Blue",
-    ),
-    step(sent=[]),
-    step(declare(blueSpec=env("ours", 3), routeTo="Green"), status="Green"),
-)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 async def test_row(row):
     await play_to_rest(row)
-
-
-async def test_one_that_is_too_large():
-    await play_row(TOO_LARGE)
 
 
 def logged(world: World, event: str) -> list[str]:

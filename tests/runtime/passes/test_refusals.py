@@ -60,8 +60,8 @@ ANSWERS: dict[RefusalKind, list[KubeError]] = {
 
 class TestTable:
     @pytest.mark.parametrize("answer", RefusalKind)
-    def test_it_says_of_each_answer_to_each_request_what_follows(self, answer):
-        assert set(TABLE[answer]) == set(RequestKind)
+    def test_it_says_of_each_answer_what_follows(self, answer):
+        assert answer in TABLE
         assert {refusals.kind_of(error) for error in ANSWERS[answer]} == {answer}
 
 
@@ -393,11 +393,8 @@ class TestEvents:
 
 def test_the_decision_record_shows_the_table_as_it_is():
     """docs/adr/0008 is for people; the table there is made of the code's."""
-    lines = ["| answer | " + " | ".join(request.value for request in RequestKind) + " |"]
-    lines.append("|---|" + "---|" * len(RequestKind))
-    for answer, row in TABLE.items():
-        cells = [shown(row[request]) for request in RequestKind]
-        lines.append(f"| {answer.value} | " + " | ".join(cells) + " |")
+    lines = ["| answer | what follows |", "|---|---|"]
+    lines += [f"| {answer.value} | {shown(rule)} |" for answer, rule in TABLE.items()]
     record = Path(__file__).parents[3] / "docs/adr/0008-one-ledger.md"
 
     assert "\n".join(lines) in record.read_text("utf-8")

@@ -35,7 +35,7 @@ UNUSUAL_FROM = 3
 
 
 class RequestKind(Enum):
-    """A kind of request, with its name in the table and the metric."""
+    """A kind of request, with its name in the metric."""
 
     CREATE = "create"
     APPLY = "apply"
@@ -79,35 +79,19 @@ class RefusalRule(Struct, frozen=True):
     stalled: bool = False
 
 
-_LOG, _OFF, _END = (
-    RefusalRule(Reaction.BACK_OFF),
-    RefusalRule(Reaction.PUT_OFF),
-    RefusalRule(Reaction.END),
-)
-
-
-def _row(child: RefusalRule, *, status: RefusalRule) -> Mapping[RequestKind, RefusalRule]:
-    children = dict.fromkeys((RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE), child)
-    return {**children, RequestKind.STATUS: status}
-
-
-TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
-    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG),
-    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG),
-    RefusalKind.FIELD_CONFLICT: _row(RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG),
-    RefusalKind.FORBIDDEN: _row(
-        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG
-    ),
-    RefusalKind.TERMINATING: _row(_END, status=_END),
-    RefusalKind.INVALID: _row(
-        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG
-    ),
-    RefusalKind.FAILED: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG),
-    RefusalKind.MISSING: _row(_OFF, status=_OFF),
-    RefusalKind.UNDECODABLE: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG),
-    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF),
+TABLE: Mapping[RefusalKind, RefusalRule] = {
+    RefusalKind.EXISTS: RefusalRule(Reaction.REREAD, "Refused"),
+    RefusalKind.STALE: RefusalRule(Reaction.REREAD, "Refused"),
+    RefusalKind.FIELD_CONFLICT: RefusalRule(Reaction.REREAD, "FieldConflict"),
+    RefusalKind.FORBIDDEN: RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True),
+    RefusalKind.TERMINATING: RefusalRule(Reaction.END),
+    RefusalKind.INVALID: RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True),
+    RefusalKind.FAILED: RefusalRule(Reaction.BACK_OFF, "Refused"),
+    RefusalKind.MISSING: RefusalRule(Reaction.PUT_OFF),
+    RefusalKind.UNDECODABLE: RefusalRule(Reaction.BACK_OFF, "Refused"),
+    RefusalKind.UNAVAILABLE: RefusalRule(Reaction.PUT_OFF),
 }
-"""By the kind of refusal and of request.
+"""By the kind of refusal. A report that would be read again or told of just waits (`report`).
 
 A 404 whose kind is served, and a namespace that is being deleted, end in `Reconciler._pass`. Leases
 are not in it: their own loop tries again at every turn. Nor are Events: each is tried once.
@@ -140,9 +124,9 @@ def kind_of(error: KubeError) -> RefusalKind:
     return _KINDS.get(type(error), RefusalKind.UNAVAILABLE)
 
 
-def rule(request: RequestKind, error: KubeError) -> RefusalRule:
+def rule(error: KubeError) -> RefusalRule:
     """Return the rule for a request that was refused with this error."""
-    return TABLE[kind_of(error)][request]
+    return TABLE[kind_of(error)]
 
 
 def record(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 async def report(current: Pass) -> Outcome | None:
     """Write the report, send Events, and return the outcome of the pass.
 
-    Return None if the pass is to observe again: the report must be shorter, or the answer does not
-    settle it, or compose has waited for it. Raises KubeError.
+    Return None if the pass is to observe again: the answer does not settle the report, or compose
+    has waited for it. Raises KubeError.
     """
     if current.controller.is_for_namespaces:
         return await _on_sources(current)
@@ -61,8 +61,7 @@ def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> Statu
     plan_input, desired = observation.plan_input, observation.desired
     arguments = plan_input, observation.live, desired.status or Status(), observation.plan, problems
     if controller.is_custom:
-        shortened = current.state.ledger.shortened
-        return statuses.report(*arguments, rewritten=rewritten, shortened=shortened)
+        return statuses.report(*arguments, rewritten=rewritten)
     is_known = observation.has_declaration
     contributions = (
         contributions_of(plan_input, desired, controller.contributed) if is_known else None
@@ -71,13 +70,9 @@ def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> Statu
 
 
 async def _write(current: Pass, write: Write, wanted: StatusReport) -> Outcome | None:
-    ledger = current.state.ledger
     try:
         is_settled = await Writer(current).write(write)
     except KubeError as error:
-        if isinstance(error, Invalid) and error.too_large and not ledger.shortened:
-            ledger.shortened = True  # still report the number of contested fields
-            return None
         await _refused(current, write, error)
         return current.outcome()
     if write.is_status:
@@ -93,8 +88,7 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
 
     No condition follows: the status would report itself.
     """
-    rule = refusals.rule(RequestKind.STATUS, error)
-    if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
+    if refusals.rule(error).reaction in (Reaction.PUT_OFF, Reaction.END):
         raise error
     entry = refusals.record(
         current.state.ledger,

@@ -126,14 +126,13 @@ class Writer:
                     return
             except KubeError as second:
                 error = second
-        request = _request(step)
-        rule = refusals.rule(request, error)
+        rule = refusals.rule(error)
         if rule.reaction is Reaction.REREAD and self._pass.reads.may_read(step.id):
             try:
                 if await self._reread(step):
                     return
             except (Forbidden, Undecodable) as unread:
-                error, rule = unread, refusals.rule(request, unread)
+                error, rule = unread, refusals.rule(unread)
         if isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF:
             rule = self._unanswered(step, rule)
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
@@ -148,7 +147,7 @@ class Writer:
             self._state.ledger,
             step,
             error,
-            request=request,
+            request=_request(step),
             clock=self._context.clock,
             meter=self._context.meter,
             problem=problem,
