@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from hedgerow.runtime.metric_names import DurationMetric, of_lag, of_missed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from prometheus_client import Metric
@@ -43,9 +43,7 @@ OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
 FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SLOW = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)
 LATE = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
-BLOCKED = (0.5, 1, 2, 5, 10, 30, 60)
-"""Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start, for a
-compose that blocks the event loop."""
+"""Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start."""
 
 
 class _OfAuthors(Collector):
@@ -96,12 +94,6 @@ class Meters:
         )
         self.pass_duration = self._histogram(
             DurationMetric.RECONCILE, "Time that a pass took.", "controller", FAST
-        )
-        self.slow_composes = self._histogram(
-            DurationMetric.SLOW_COMPOSE,
-            "Time for which calls of compose blocked the event loop, of those of 0.2 s and more.",
-            "controller",
-            BLOCKED,
         )
         self.queue_depth = self._gauge(
             "workqueue_depth", "Resources that are ready for a pass.", "controller"
@@ -217,7 +209,7 @@ class Meters:
         self.cache_budget.set(door.most)
         self.cache_taken.set_function(lambda: float(door.taken))
         for limit in door.stubs:
-            self.cache_stubs.labels(limit).set_function(partial(_count, door.stubs, limit))
+            self.cache_stubs.labels(limit).set_function(partial(door.stubs.get, limit, 0))
 
     def beat(self, lag: float) -> None:
         """Record how late the event loop turned, in seconds."""
@@ -250,8 +242,6 @@ class Meter:
         self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
         self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
         self._duration = meters.pass_duration.labels(controller)
-        self.blocked = meters.slow_composes.labels(controller).observe
-        """Called with the seconds for which a slow compose blocked the event loop."""
         self.logged = meters.problems.labels(controller).inc
         """Called when the log has a problem that no status and no Event has."""
         self._names: set[str] = set()
@@ -337,10 +327,6 @@ class Meter:
             return OTHER
         self._names.add(manager)
         return manager or UNKNOWN
-
-
-def _count(counts: Mapping[str, int], name: str) -> float:
-    return float(counts[name])
 
 
 def watched(api: ApiResource) -> str:

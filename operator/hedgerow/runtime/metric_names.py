@@ -11,7 +11,6 @@ class DurationMetric(StrEnum):
     API_REQUEST = "api_request_duration_seconds"
     LOOP_LAG = "loop_lag_seconds"
     RECONCILE = "reconcile_duration_seconds"
-    SLOW_COMPOSE = "slow_compose_seconds"
     IN_QUEUE = "workqueue_queue_duration_seconds"
 
 

@@ -186,10 +186,16 @@ class Simulation:
 
     async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""
-        key = self.ref.key
-        before = reader_of(self._planner.controller)(self._cache.resource(key) or {})
+        key, planner = self.ref.key, self._planner
+        before = reader_of(planner.controller)(self._cache.resource(key) or {})
         state = ResourceState.from_status(self.uid, before)
-        return await self._planner.observe_and_plan(key, state)
+        while True:
+            permission = await planner.claim_permission(key)
+            observation = planner.observe(key, state, permission=permission)
+            if observation is None:
+                return None
+            if (planned := await planner.decide(observation, state)) is not None:
+                return planned
 
     def roll_out(self) -> bool:
         """Pretend that every Deployment has rolled out; return False if all had already."""

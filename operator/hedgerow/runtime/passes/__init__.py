@@ -9,5 +9,4 @@
   kinds that the API server does not show.
 - `reads`: the objects that a pass reads by name; `state`: its memory of a resource;
   `giving_back`: the pass over fields of a resource that is gone.
-- `slow_compose`: logs a compose that blocks the event loop.
 """

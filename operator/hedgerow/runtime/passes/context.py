@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.applier import Applier
     from hedgerow.runtime.passes.observation import ResourcePlanner
-    from hedgerow.runtime.passes.slow_compose import SlowCompose
     from hedgerow_schemas.base import Resource
 
 
@@ -32,7 +31,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     applier: Applier
     publisher: EventPublisher
     meter: Meter
-    slow_compose: SlowCompose
     intake: CacheIntake
     on_observed: Callable[[Key], object]
     has_changed: Callable[[Key], bool]

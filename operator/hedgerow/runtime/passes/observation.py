@@ -175,16 +175,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return the times that both clocks show."""
         return PassTimes(self.clock.now(), self.server_time())
 
-    async def observe_and_plan(self, key: Key, state: ResourceState) -> Observation | None:
-        """Return an observation with its plan; None if nothing may be written."""
-        while True:
-            permission = await self.claim_permission(key)
-            observation = self.observe(key, state, permission=permission)
-            if observation is None:
-                return None
-            if (planned := await self.decide(observation, state)) is not None:
-                return planned
-
     async def claim_permission(self, key: Key) -> Permission | None:
         """Return whether a resource's claims are allowed; None if it has none. Raises KubeError."""
         live = self.cache.resource(key)
@@ -267,16 +257,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         self,
         cached: Observation,
         state: ResourceState,
-        took: Callable[[float], None] = lambda _: None,
         is_outdated: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
         """Return the observation with its declaration and plan; None if it is out of date.
 
-        `took` is called with the seconds for which compose blocked the event loop. Between two
-        children, other work has its turn; `is_outdated` is asked after it.
+        Between two children, other work has its turn; `is_outdated` is asked after it.
         """
         refused = state.ledger.refused
-        observation = await in_turns(self._planned(cached, took), self.clock, is_outdated)
+        observation = await in_turns(self._planned(cached, state), self.clock, is_outdated)
         if observation is None:
             return None
         if not observation.has_declaration:
@@ -319,19 +307,16 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
 
     def compose(
-        self, resource: Resource, observation: Observation, took: Callable[[float], None]
+        self, resource: Resource, observation: Observation, state: ResourceState
     ) -> Desired:
-        """Return the declaration that compose makes from an observation. Raises its errors.
-
-        `took` is called with the seconds for which compose blocked the event loop.
-        """
+        """Return the declaration that compose makes from an observation. Raises its errors."""
         began = self.clock.monotonic()
         try:
             desired = self.controller.compose(resource, observation.observed)
             desired = checked(desired, self.controller, observation.plan_input.resource)
             return expanded(desired, self.controller, observation.observed)
         finally:
-            took(self.clock.monotonic() - began)
+            state.composed_in(self.clock.monotonic() - began)
 
     def _owned(
         self, uid: str, home: str, unwatched: Mapping[ChildId, Object]
@@ -393,7 +378,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return store.peek(Key(namespace, target.name)) or unwatched.get(target)
 
     def _planned(
-        self, observation: Observation, took: Callable[[float], None]
+        self, observation: Observation, state: ResourceState
     ) -> Generator[None, None, Observation]:
         """Return the observation with its declaration and plan; it changes nothing.
 
@@ -404,7 +389,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(observation) else None
             return observation.with_failure(*observation.problems, again=again)
         try:
-            desired = self.compose(resource, observation, took)
+            desired = self.compose(resource, observation, state)
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             return observation.with_failure(compose_failed(error), failure=error)
         planned = yield from plan_resource(

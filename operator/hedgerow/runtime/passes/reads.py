@@ -86,13 +86,10 @@ class Reads:
             except UNREADABLE:
                 continue
             before = state.strays.pop(target, None)
-            if obj is not None and not self._is_owned(obj):
+            if obj is not None and controller_of(obj).get("uid") != state.uid:
                 state.strays[target] = child.kind(obj)
             is_news |= obj is not None or before is not None
         return is_news
-
-    def _is_owned(self, child: Object) -> bool:
-        return controller_of(child).get("uid") == self._state.uid
 
     async def _named(self, ref: ObjectRef) -> Object | None:
         """Read a child by name; cache it, or keep it for this pass if no watch shows it.

@@ -14,7 +14,6 @@ from hedgerow.runtime.meters import Meter, Meters
 from hedgerow.runtime.passes.context import PassContext
 from hedgerow.runtime.passes.giving_back import GivingBack
 from hedgerow.runtime.passes.resource_pass import Outcome, Pass
-from hedgerow.runtime.passes.slow_compose import SlowCompose
 from hedgerow.runtime.passes.state import ResourceState
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ class Reconciler:
             applier=applier,
             publisher=publisher,
             meter=meter,
-            slow_compose=SlowCompose(planner.clock, meter),
             intake=CacheIntake(planner, on_restored),
             on_observed=on_observed,
             has_changed=has_changed,

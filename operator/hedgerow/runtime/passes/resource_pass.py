@@ -144,8 +144,7 @@ class Pass:
         A new observation is needed if the caches changed while other work had its turn, or if a
         child that is to be kept was read.
         """
-        took = self.context.slow_compose.took
-        planned = await self.context.planner.decide(observation, self.state, took, self._drops)
+        planned = await self.context.planner.decide(observation, self.state, self._drops)
         if planned is None:
             return None
         if await self.reads.read_kept_children(planned):
@@ -201,10 +200,7 @@ class Pass:
                 return
 
     async def report(self) -> Outcome | None:
-        """Report, and return the outcome; return None to observe again, after a write.
-
-        A status that was refused because it is too large is made shorter then, too.
-        """
+        """Report, and return the outcome; return None to observe again, after a write."""
         outcome = await report(self)
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 
@@ -224,8 +220,7 @@ class Pass:
         if metadata(after.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
             return False  # the resource has changed since its status was written
         try:
-            took = self.context.slow_compose.took
-            again = self.context.planner.compose(after.resource, after, took)
+            again = self.context.planner.compose(after.resource, after, self.state)
         except Exception:  # noqa: BLE001 - the next observation reports it
             return False
         if _lasting(again) != _lasting(before.desired):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
 from msgspec import Struct, field
 
 from hedgerow.plan.children import NAME_TAKEN
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Status, View
 
 MOST_ONCE = 64
+SLOW = 0.2
+"""Seconds from which a call of compose is logged."""
+WHY = "all other resources wait meanwhile: compose must not wait for a network or sleep"
+
+log = structlog.get_logger(__name__)
 
 
 class ResourceState(Struct):
@@ -26,6 +32,7 @@ class ResourceState(Struct):
       deleted before that, only this remembers them.
     - `unanswered`: the children of which the last write or deletion got no answer.
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
+    - `is_slow`: its last call of compose blocked the event loop.
     """
 
     uid: str
@@ -35,6 +42,7 @@ class ResourceState(Struct):
     created_once: dict[ChildId, str] = field(default_factory=dict["ChildId", str])
     unanswered: set[ChildId] = field(default_factory=set["ChildId"])
     strays: dict[ChildId, View] = field(default_factory=dict["ChildId", "View"])
+    is_slow: bool = False
 
     @classmethod
     def from_status(cls, uid: str, before: Status) -> ResourceState:
@@ -59,6 +67,12 @@ class ResourceState(Struct):
         if basis != self.basis:
             self.ledger.renew(generation=generation != self.basis[0])
         self.basis = basis
+
+    def composed_in(self, seconds: float) -> None:
+        """Log that a call of compose blocked the event loop, if the call before it did not."""
+        was_slow, self.is_slow = self.is_slow, seconds >= SLOW
+        if self.is_slow and not was_slow:
+            log.warning("compose blocks the event loop", seconds=round(seconds, 3), why=WHY)
 
     def note_created_once(self, target: ChildId, uid: str) -> None:
         """Remember a child that was created once, until the status has recorded it."""
