@@ -201,12 +201,11 @@ class Check:
             self.tally.refused.append(self.title)
             return
         live = replies[-1].body
-        hint = next(e["fieldsV1"] for e in answer["metadata"]["managedFields"])
         declared = edited or want
-        verdict = judge(declared, live, OURS, hint=hint)
+        verdict = judge(declared, live, OURS)
         recalled = edited is None and residual(verdict) == residual(judge(want, answer, OURS))
         self.compare(verdict, recalled, live, self.api.apply(declared, OURS))
-        if verdict.contested:
+        if verdict.contested and verdict.tracked:
             self.leave_out(leave_out(declared, verdict.contested))
 
     def leave_out(self, rest: Object) -> None:
@@ -230,7 +229,9 @@ class Check:
         paths = sorted({leaf.path for leaf in verdict.contested})
         if truth.status == 409:
             tally.conflicts += 1
-        if (truth.status == 409 or (truth.ok and paths)) and paths != truth.conflicts:
+        # Where nothing is tracked, nobody's entry tells list keys and atomic maps: no exact paths.
+        is_exact = paths == truth.conflicts or not verdict.tracked
+        if (truth.status == 409 or (truth.ok and paths)) and not is_exact:
             tally.other_paths.append(f"{self.title}: {paths} is not {truth.conflicts}")
 
 

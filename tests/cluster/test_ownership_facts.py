@@ -256,11 +256,11 @@ class TestConflicts:
     def test_after_a_reset_everything_conflicts_with_before_first_apply(self, world: World) -> None:
         """Fact: both book all to before-first-apply after managed fields were emptied."""
         body = config_map(a="1")
-        hint = entry(world.apply(body, OURS).must(), OURS)
+        world.apply(body, OURS).must()
         live = world.merge(body, {"metadata": {"managedFields": [{}]}}, OTHER).must()
         want = {**body, "data": {"a": "2"}}
 
-        contested = judge(want, live, OURS, hint=hint).contested
+        contested = judge(want, live, OURS).contested
         assert [(leaf.path, leaf.holders[0].manager) for leaf in contested] == [
             (".data.a", "before-first-apply")
         ]

@@ -162,7 +162,6 @@ class TestUntracked:
         verdict = judge(declared, found, OURS)
 
         assert not verdict.settled
-        assert not verdict.owned
         assert () == verdict.contested
         assert "" != residual(verdict)
 
@@ -174,20 +173,6 @@ class TestUntracked:
         assert [".spec.replicas"] == [leaf.path for leaf in verdict.contested]
         assert ["before-first-apply"] == [h.manager for h in verdict.contested[0].holders]
         assert [("lost", ".spec.replicas"), ("lost", ".spec.paused")] == told(verdict)
-
-    def test_the_last_known_tree_tells_list_keys_and_atomic_fields(self) -> None:
-        declared = want(
-            spec={"selector": {"a": "1"}, "list": [{"name": "c", "v": 1}, {"name": "d"}]}
-        )
-        hint = {"f:spec": {"f:selector": {}, "f:list": {'k:{"name":"c"}': item("name", "v")}}}
-        found = live(declared, spec={"selector": {"a": "2"}, "list": [{"name": "c", "v": 2}]})
-
-        assert [".spec.selector", '.spec.list[name="c"].v'] == [
-            leaf.path for leaf in judge(declared, found, OURS, hint=hint).contested
-        ]
-        assert [".spec.selector.a", ".spec.list"] == [
-            leaf.path for leaf in judge(declared, found, OURS).contested
-        ]
 
 
 class TestNormalForm:

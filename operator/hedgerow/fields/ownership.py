@@ -274,16 +274,15 @@ _METADATA_IDENTITY: Final = frozenset({
 class Verdict(Struct, frozen=True):
     """The result of judging an object, before an unforced apply.
 
-    `owned`: we have an entry. `tracked`: some manager has one. `version_ok`: entry, declaration and
-    live object have the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
-    leaves that mutating admission is known to change whenever we apply them. `is_admitted`: it
-    differs just as the server is known to respell it.
+    `tracked`: some manager has an entry. `version_ok`: entry, declaration and live object have the
+    same apiVersion (an apply in another one rewrites the entry). `rewritten`: leaves that mutating
+    admission is known to change whenever we apply them. `is_admitted`: it differs just as the
+    server is known to respell it.
     """
 
     leaves: tuple[Leaf, ...]
     tracked: bool
     version_ok: bool
-    owned: bool
     rewritten: tuple[Leaf, ...] = ()
     is_admitted: bool = False
 
@@ -303,13 +302,10 @@ def judge(
     live: Object,
     manager: str,
     subresource: str = "",
-    *,
-    hint: Tree | None = None,
 ) -> Verdict:
     """Return how the live object differs from an applied configuration; raises nothing.
 
-    `want` is what would be sent: without nulls, with its identity (which is not compared). `hint`
-    is the object's last known fieldsV1 tree: it tells list keys if all managed fields were wiped.
+    `want` is what would be sent: without nulls, with its identity (which is not compared).
     """
     mine: Tree | None = None
     others: list[tuple[Holder, Tree | None]] = []
@@ -323,11 +319,11 @@ def judge(
             others.append((holder, tree))
     tracked = mine is not None or bool(others)
     if not tracked:
-        others.append((BEFORE_FIRST_APPLY, hint))
+        others.append((BEFORE_FIRST_APPLY, None))
     walk = Walk(builtin=builtin(str(version)))
     foreign = Entries(others, everywhere=not tracked)
     walk.map(None, _body(want), live, mine or {}, foreign)
-    return Verdict(tuple(walk.leaves), tracked, version_ok, mine is not None)
+    return Verdict(tuple(walk.leaves), tracked, version_ok)
 
 
 def residual(verdict: Verdict) -> str:
