@@ -241,18 +241,13 @@ class TestTransport:
         monkeypatch.setattr(client, "Session", recorded)
         return made
 
-    async def test_says_how_many_requests_at_once_are_good(
-        self, monkeypatch, tmp_path, kubeconfig, at_once
-    ):
+    async def test_says_how_many_requests_at_once_are_good(self, tmp_path, kubeconfig, at_once):
         proxied = write_kubeconfig(tmp_path / "k", cluster={"proxy-url": "http://proxy:3128"})
         for path, given in ((kubeconfig, None), (kubeconfig, 1), (proxied, None)):
             async with connect(kubeconfig=str(path), concurrency=given):
                 pass
-        monkeypatch.setattr(client, "Pool", None)
-        async with connect(kubeconfig=str(kubeconfig)):
-            pass
 
-        assert at_once == [32, 1, 8, 8]
+        assert at_once == [32, 1, 8]
 
     async def test_is_ours_without_the_environments_proxies(self, monkeypatch, kubeconfig, httpxs):
         monkeypatch.setenv("HTTP_PROXY", "http://proxy")
@@ -269,13 +264,6 @@ class TestTransport:
         assert [(g["http2"], g["trust_env"], g["proxy"]) for g in httpxs] == [
             (False, False, "http://proxy:3128")
         ] * 2
-
-    async def test_is_that_of_httpx_where_there_is_no_parser(self, monkeypatch, kubeconfig, httpxs):
-        monkeypatch.setattr(client, "Pool", None)
-        async with connect(kubeconfig=str(kubeconfig)):
-            pass
-
-        assert len(httpxs) == 2
 
     @pytest.mark.parametrize(
         "request_",

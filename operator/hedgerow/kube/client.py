@@ -23,13 +23,9 @@ from hedgerow.kube.errors import ConfigError, one_line
 from hedgerow.kube.fallback import HttpxTransport
 from hedgerow.kube.fence import unheard
 from hedgerow.kube.login import Channel, Login
+from hedgerow.kube.pool import Pool
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session
-
-try:
-    from hedgerow.kube.pool import Pool
-except ImportError:  # without httptools, or where there is no poll(2)
-    Pool = None
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -147,12 +143,12 @@ def new_transport(
     url: httpx.URL,
     verify: ssl.SSLContext | bool,
 ) -> Transport:
-    """Return our own transport, or httpx's for a proxy and where there is no httptools."""
+    """Return our own transport, or httpx's for a proxy."""
     options = sockets.options(arguments.unacknowledged)
     tls = verify
     if not isinstance(tls, ssl.SSLContext):
         tls = httpx.create_ssl_context(verify=tls, trust_env=False)
-    if Pool and not given.proxy:
+    if not given.proxy:
         return Pool(
             url,
             tls=None if url.scheme == "http" else tls,

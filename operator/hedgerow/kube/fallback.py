@@ -1,4 +1,4 @@
-"""Fallback: httpx's own transport, for a proxy and where there is no httptools or poll(2)."""
+"""Fallback: httpx's own transport, for a proxy."""
 
 from __future__ import annotations
 
