@@ -8,9 +8,6 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import DEVNULL
-
-import anyio
 
 from hedgerow_testing.sandbox import toolchain
 from hedgerow_testing.sandbox.build import build
@@ -19,10 +16,8 @@ from hedgerow_testing.sandbox.downloads import Downloads
 from hedgerow_testing.sandbox.locks import Progress
 from hedgerow_testing.sandbox.pins import CONTROL_PLANE, Module, PinnedRelease, numbers
 from hedgerow_testing.sandbox.published import Origins
-from hedgerow_tools import subprocesses
 
 ASSETS = "KUBEBUILDER_ASSETS"
-PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,8 @@ class Binaries:
         if lacking:
             self.progress(f"{ASSETS}={assets} has no {', '.join(lacking)}: passed over")
             return False
-        version = await _answer(assets / "kube-apiserver", "--version") if self.exact else None
+        server = assets / "kube-apiserver"
+        version = await toolchain.answer(server, "--version") if self.exact else None
         if version is not None and numbers(version) != numbers(self.release.version):
             self.progress(f"{ASSETS}={assets} is {version}: passed over")
             return False
@@ -89,7 +85,7 @@ class Binaries:
 
     async def _machine_kubectl(self) -> Path | None:
         on_path = shutil.which("kubectl")
-        if on_path is None or await _answer(Path(on_path), "version", "--client") is None:
+        if on_path is None or await toolchain.answer(Path(on_path), "version", "--client") is None:
             return None
         return self.cache.origin(Path(on_path))
 
@@ -114,14 +110,3 @@ class Binaries:
 
 def _runnable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
-
-
-async def _answer(command: Path, *arguments: str) -> str | None:
-    """Return the output of a command that answers quickly; None if it fails."""
-    with anyio.move_on_after(PATIENCE):
-        try:
-            answer = await subprocesses.run([command, *arguments], stderr=DEVNULL)
-        except OSError:
-            return None
-        return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else None
-    return None

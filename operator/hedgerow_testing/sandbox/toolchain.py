@@ -5,7 +5,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
@@ -72,13 +72,20 @@ def candidates() -> Iterator[Path]:
         yield beside
 
 
-async def _version(command: Path) -> tuple[int, ...]:
-    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+async def answer(
+    command: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> str | None:
+    """Return the output of a command that answers quickly; None if it fails."""
     with anyio.move_on_after(PATIENCE):
         try:
-            answer = await subprocesses.run([command, "version"], stderr=DEVNULL, env=environment)
+            done = await subprocesses.run([command, *arguments], stderr=DEVNULL, env=env)
         except OSError:
-            return ()
-        match = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", answer.stdout.decode(errors="replace"))
-        return numbers(match[1]) if match else ()
-    return ()
+            return None
+        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
+    return None
+
+
+async def _version(command: Path) -> tuple[int, ...]:
+    said = await answer(command, "version", env={**os.environ, "GOTOOLCHAIN": "local"})
+    match = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", said or "")
+    return numbers(match[1]) if match else ()
