@@ -21,19 +21,11 @@ Word = Literal["", "yield", "claim"]
 """The user's decision on a field, by `hedgerow.dev/yield` and `hedgerow.dev/claim`; mostly none."""
 
 
-def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
-    return ""
-
-
-def _any_kind(_kind: type[View]) -> None:
-    """Accept every kind: a test of compose alone may make up what is observed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """The data behind the methods of `Observed` that take a kind and name; the runtime fills it in.
 
-    In a test of compose alone, nothing was refused, created or said.
+    In a test of compose alone, nothing was refused, created or said, and any kind may be asked for.
     """
 
     namespace: str = "*"
@@ -42,9 +34,9 @@ class Answers:
     """Kind and name of the objects whose last write the server refused; see `is_refused`."""
     created: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The uids of created children, by kind and name; see `Observed.created`."""
-    word: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
+    word: Callable[[str, str, tuple[str, ...]], Word] = lambda _kind, _name, _path: ""
     """Returns the user's decision on a field, by the annotations of the resource."""
-    check: Callable[[type[View]], None] = _any_kind
+    check: Callable[[type[View]], object] = lambda _kind: None
     """Called with each kind that is asked for; it raises an error for one that is never read."""
 
 

@@ -75,14 +75,6 @@ class Relation(CheckedArguments):
             raise RegistrationError("a relation with `same_namespace` needs `of`")
 
 
-def _always(_obj: View) -> bool:
-    return True
-
-
-def _nothing(_obj: View, _field_manager: str) -> Object:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class ContributesTo(CheckedArguments):
     """The objects of a kind to which a controller may contribute fields, and which fields.
@@ -112,6 +104,6 @@ class ContributesTo(CheckedArguments):
     fields: Fields
     _: KW_ONLY
     of: Callable[[View], Key | None] = namesake
-    concerns: Callable[[View], bool] = _always
+    concerns: Callable[[View], bool] = lambda _obj: True
     reduce: Callable[[Object], Object] = unreduced
-    remains: Callable[[View, str], Object] = _nothing
+    remains: Callable[[View, str], Object] = lambda _obj, _field_manager: {}

@@ -78,18 +78,11 @@ def identical(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if is_map(left):
-        return is_map(right) and _identical_maps(left, right)
+        is_same = is_map(right) and left.keys() == right.keys()
+        return is_same and all(identical(value, right[name]) for name, value in left.items())
     if is_list(left):
-        return is_list(right) and _identical_lists(left, right)
+        return is_list(right) and len(left) == len(right) and all(map(identical, left, right))
     return bool(left == right)
-
-
-def _identical_maps(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    return left.keys() == right.keys() and all(identical(v, right[k]) for k, v in left.items())
-
-
-def _identical_lists(left: list[Any], right: list[Any]) -> bool:
-    return len(left) == len(right) and all(map(identical, left, right))
 
 
 def same(want: Any, live: Any, field_path: Sequence[str] = ()) -> bool:

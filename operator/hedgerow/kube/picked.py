@@ -29,10 +29,6 @@ AT_ONCE: Final = 8
 """Objects of a list that are read at the same time."""
 
 
-def _never(_item: Object) -> bool:
-    return False
-
-
 class Picked:
     """The part of a cluster that `reflect` uses, which shows picked objects only.
 
@@ -45,7 +41,7 @@ class Picked:
         self,
         cluster: Cluster,
         picks: Callable[[Object], bool],
-        has: Callable[[Object], bool] = _never,
+        has: Callable[[Object], bool] = lambda _item: False,
     ) -> None:
         self._cluster = cluster
         self._picks = picks

@@ -24,6 +24,7 @@ from hedgerow.kube.errors import (
     Unavailable,
     Unreachable,
 )
+from hedgerow.kube.fence import unheard
 from hedgerow.kube.retry import RetryClock
 from hedgerow.objects import Key, version_number
 
@@ -309,10 +310,6 @@ class _Subject(Struct, frozen=True):
         return _named(_key(item))
 
 
-def _ignore(_: object) -> None:
-    return
-
-
 async def reflect(
     cluster: ListerWatcher,
     api: ApiResource,
@@ -321,10 +318,10 @@ async def reflect(
     labels: str = "",
     fields: str = "",
     reduce: Callable[[Object], Object] = unreduced,
-    on_problem: Callable[[KubeError], None] = _ignore,
-    on_restart: Callable[[str], None] = _ignore,
+    on_problem: Callable[[KubeError], None] = unheard,
+    on_restart: Callable[[str], None] = unheard,
     on_listed: Callable[[Object], object] | None = None,
-    on_undecoded: Callable[[Key], object] = _ignore,
+    on_undecoded: Callable[[Key], object] = unheard,
     seconds: int = 290,
     idle: float = IDLE,
     timing: RetryClock | None = None,

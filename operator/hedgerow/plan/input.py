@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 
-def _nobody(_child: ChildId) -> None:
-    """Return None: no object has the name."""
-
-
 class PlanInput(Struct, frozen=True, dict=True):
     """The input of a plan: the resource, the live objects, and the entries of the ledger.
 
@@ -47,7 +43,7 @@ class PlanInput(Struct, frozen=True, dict=True):
     installation: Installation
     now: datetime
     live: Mapping[ChildId, Object]
-    namesake: Callable[[ChildId], Object | None] = _nobody
+    namesake: Callable[[ChildId], Object | None] = lambda _child: None
     entries: Mapping[ChildId, LedgerEntry] = field(default_factory=dict[ChildId, "LedgerEntry"])
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False

@@ -60,16 +60,14 @@ def _all(title: str, checks: Checks) -> Callable[[Request], Awaitable[Response]]
         failed = any(reasons.values())
         if not failed and "verbose" not in request.query_params:
             return PlainTextResponse("ok", headers=HEADERS)
-        lines = [_line(name, why) for name, why in reasons.items()]
+        lines = [
+            f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in reasons.items()
+        ]
         verdict = f"{title} check {'failed' if failed else 'passed'}"
         code = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
         return PlainTextResponse("\n".join((*lines, verdict, "")), code, HEADERS)
 
     return answer
-
-
-def _line(name: str, reason: str) -> str:
-    return f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok"
 
 
 def _reason(check: Callable[[], str]) -> str:

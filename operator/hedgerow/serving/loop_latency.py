@@ -17,14 +17,10 @@ TOO_LATE = 30.0
 """Seconds without a beat after which the loop counts as stuck."""
 
 
-def _ignore(_: float) -> None:
-    return
-
-
 class Pulse:
     """Beats on the event loop every `BEAT` seconds, and measures how late each beat is."""
 
-    def __init__(self, clock: Clock, on_beat: Callable[[float], None] = _ignore) -> None:
+    def __init__(self, clock: Clock, on_beat: Callable[[float], object] = lambda _: None) -> None:
         self._clock = clock
         self._on_beat = on_beat
         self._last = clock.monotonic()

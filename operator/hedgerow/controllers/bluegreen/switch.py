@@ -116,10 +116,6 @@ def _both(_seen: Situation) -> SelectedColour | None:
     return BOTH
 
 
-def _other(seen: Situation) -> SelectedColour | None:
-    return other(seen.chosen)
-
-
 STAYS: Final = "the former colour"
 CHOSEN: Final = "the chosen colour"
 BOTH_COLOURS: Final = "both"
@@ -139,7 +135,7 @@ TRANSITIONS: Final = (
         " serve.",
         STAYS,
         lambda seen: seen.alone and seen.rejected and seen.way_back,
-        _other,
+        lambda seen: other(seen.chosen),
     ),
     Transition(
         "Baking",

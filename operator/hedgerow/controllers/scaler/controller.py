@@ -41,8 +41,6 @@ from hedgerow.controllers.scaler.windows import (
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from hedgerow import Condition
 
 DEFAULT: Final = 1
@@ -148,7 +146,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
     return Desired(
         status=Status(conditions=conditions) if conditions else None,
         events=events,
-        requeue_after=_wait(phase, now),
+        requeue_after=phase.until and min(phase.until - now, LONGEST_WAIT),
         contributions=contributions(own, target, hold, phase),
     )
 
@@ -270,10 +268,6 @@ def remarks(
 
 def _contribution(target: ScaledField, hold: Hold) -> Contribution:
     return Contribution(target.kind, target.live.name, hold.fields(target.field), hold.waits)
-
-
-def _wait(phase: WindowPhase, now: datetime) -> timedelta | None:
-    return None if phase.until is None else min(phase.until - now, LONGEST_WAIT)
 
 
 def scaled(autoscaler: View) -> tuple[str, str]:

@@ -92,7 +92,11 @@ def read_plan(annotations: Mapping[str, str], created: datetime | None) -> Scale
 
     `@every` counts from `created`. Raises AnnotationsError.
     """
-    asked = {key: value for key, value in annotations.items() if _is_asked(key)}
+    asked = {
+        key: value
+        for key, value in annotations.items()
+        if key.startswith(DOMAIN) and key not in WRITTEN
+    }
     if not asked:
         return None
     problems = list(_problems(asked))
@@ -113,10 +117,6 @@ def read_plan(annotations: Mapping[str, str], created: datetime | None) -> Scale
         None if outside is None else int(outside),
         scale_out.zone,
     )
-
-
-def _is_asked(key: str) -> bool:
-    return key.startswith(DOMAIN) and key not in WRITTEN
 
 
 def _problems(asked: Mapping[str, str]) -> Iterator[str]:

@@ -66,11 +66,6 @@ def identity() -> str:
     return f"{socket.gethostname()}_{unique()}"
 
 
-def _never() -> bool:
-    """Return False: no other candidate is to lead rather than we."""
-    return False
-
-
 class Term:
     """The state that the election's thread and the working loop share: until when we lead.
 
@@ -145,7 +140,7 @@ class Elector:
         identity: str,
         manager: str,
         timing: Timing,
-        gives_way: Callable[[], bool] = _never,
+        gives_way: Callable[[], bool] = lambda: False,
     ) -> None:
         self._cluster, self._clock, self._term, self._timing = cluster, clock, term, timing
         self._name, self._namespace, self._manager = name, namespace, manager
