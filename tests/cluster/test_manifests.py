@@ -129,7 +129,7 @@ class TestWhatIsPrinted:
         flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
         for words in (
             ("--overlay", "no-webhook"),
-            ("--overlay", "namespaced", "-n", "default,kube-system"),
+            ("--overlay", "namespaced", "-n", "default"),
             ("--instance", "x", "--image", "registry.example/hedgerow@sha256:" + "0" * 64),
             ("--shards", "2"),
         ):

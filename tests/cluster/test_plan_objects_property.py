@@ -180,7 +180,8 @@ ROOT = Path(__file__).parents[2]
 GIVEN = os.environ.get("HEDGEROW_BUNDLES", "")
 BUNDLES = sorted(Path(GIVEN).iterdir()) if GIVEN else [ROOT / "manifests" / "base"]
 """A folder of bundles that others published, each a file or folder, or one of our own."""
-APPLIERS = ("kubectl", "helm", "argocd-controller", "kustomize-controller")
+APPLIERS = ("kubectl", "helm", "argocd-controller", "a-name-of-its-own")
+"""Not Flux's: before it applies, it takes over what kubectl, which applies here, does not."""
 IN_THE_WAY = ("admissionregistration.k8s.io", "apiregistration.k8s.io")
 """Groups whose objects would stand in the way of other requests, since nobody serves them."""
 DEFINITION = "CustomResourceDefinition"
