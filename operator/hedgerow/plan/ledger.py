@@ -78,7 +78,8 @@ class LedgerEntry(Struct, frozen=True):
     The `state` is about one pair: `intent`, a digest of what was to be reached, and `content`,
     which stands for the live object then; an empty content means that the object is to be judged
     again. `again`: the time before which nothing is tried, see `Ledger.waits`. `blocked`: the
-    fields for which this pair was refused. `attempts`: refusals of it in a row. `settled`: the
+    fields for which this pair was refused. `attempts`: refusals of it in a row. `is_unanswered`: a
+    request got no answer, and the target was not reached since. `settled`: the
     intent that succeeded last, but for the fields that were `left_out`. `undone`: how often this
     intent had to be written again. `written`: the times of the last writes. `contested` and
     `rewritten` are the leaves that differ in what is settled, `admitted` is a digest of how the
@@ -92,6 +93,7 @@ class LedgerEntry(Struct, frozen=True):
     problem: Problem | None = None
     blocked: tuple[Place, ...] = ()
     attempts: int = 0
+    is_unanswered: bool = False
     settled: str = ""
     left_out: tuple[str, ...] = ()
     undone: int = 0
@@ -152,6 +154,7 @@ class LedgerEntry(Struct, frozen=True):
             problem=None,
             blocked=(),
             attempts=0,
+            is_unanswered=False,
             settled=intent if content else self.settled,
             contested=contested,
             rewritten=rewritten,
@@ -314,6 +317,7 @@ class Ledger:
             again=again,
             problem=None,
             attempts=0,
+            is_unanswered=False,
             written=written,
         )
 
@@ -356,6 +360,12 @@ class Ledger:
         entry = self.entry(target)
         if entry.state is EntryState.REFUSED and content:
             self.entries[target] = replace(entry, content=content)
+
+    def note_silence(self, target: ChildId) -> bool:
+        """Note that a request got no answer; return whether the last one got none either."""
+        before = self.entry(target)
+        self.entries[target] = replace(before, is_unanswered=True)
+        return before.is_unanswered
 
     def unanswered(self, target: ChildId) -> None:
         """Note that it is unknown whether a target was created."""

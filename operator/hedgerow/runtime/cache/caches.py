@@ -133,8 +133,8 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
     def is_defined(self, key: Key) -> bool:
         """Return whether the kind of a resource is served, as far as its watch knows."""
-        sources = self._resources.watching(key[0])
-        return not any(isinstance(source.store.refused, Missing) for source in sources)
+        source = self.source(key)
+        return source is None or not isinstance(source.store.refused, Missing)
 
     def to_read_again(self, key: Key, home: str) -> list[tuple[type[View | Resource], Object]]:
         """Return the stubs of a resource that were left out, if there is room for all of them.

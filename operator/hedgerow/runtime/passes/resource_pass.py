@@ -170,12 +170,9 @@ class Pass:
             for step in self.observation.plan.requests
             if step.id not in self.failed and not self.state.ledger.waits(step, self.now)
         ]
-        missing = self._missing_kinds({step.id for step in due})
-        return next_steps(
-            step
-            for step in due
-            if not (isinstance(step, Deletion) and not step.replacement and step.id.kind in missing)
-        )
+        surplus = {s.id for s in due if isinstance(s, Deletion) and not s.replacement}
+        missing = self._missing_kinds({step.id for step in due}) if surplus else ()
+        return next_steps(s for s in due if s.id not in surplus or s.id.kind not in missing)
 
     def _missing_kinds(self, due: Container[ChildId]) -> set[str]:
         """Return the kinds of applied children that are missing, and are not created now."""

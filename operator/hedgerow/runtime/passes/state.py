@@ -30,7 +30,6 @@ class ResourceState(Struct):
     - `namespace_terminating`: its namespace is being deleted, so nothing can be created there.
     - `created_once`: the uids of children created once, not yet recorded in status. If they are
       deleted before that, only this remembers them.
-    - `unanswered`: the children of which the last write or deletion got no answer.
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
     - `is_slow`: its last call of compose blocked the event loop.
     """
@@ -40,7 +39,6 @@ class ResourceState(Struct):
     basis: tuple[int, str] = (0, "")
     namespace_terminating: bool = False
     created_once: dict[ChildId, str] = field(default_factory=dict["ChildId", str])
-    unanswered: set[ChildId] = field(default_factory=set["ChildId"])
     strays: dict[ChildId, View] = field(default_factory=dict["ChildId", "View"])
     is_slow: bool = False
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.fields.refused import Place
-    from hedgerow.runtime.passes.refusals import RefusalRule
     from hedgerow.runtime.passes.resource_pass import Pass
     from hedgerow_schemas.base import Object
 
@@ -58,7 +57,6 @@ class Writer:
                 await self.write(step)
             else:
                 await self._delete(step)
-            self._state.unanswered.discard(step.id)
         except KubeError as error:
             await self._refused(step, error)
 
@@ -133,8 +131,9 @@ class Writer:
                     return
             except (Forbidden, Undecodable) as unread:
                 error, rule = unread, refusals.rule(unread)
-        if isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF:
-            rule = self._unanswered(step, rule)
+        is_unanswered = isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF
+        if is_unanswered and self._state.ledger.note_silence(step.id):
+            rule = refusals.UNANSWERED_AGAIN
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             if isinstance(step, Write) and step.create:
                 self._state.ledger.unanswered(step.id)
@@ -153,12 +152,6 @@ class Writer:
             problem=problem,
             blocked=blocked,
         )
-
-    def _unanswered(self, step: Write | Deletion, rule: RefusalRule) -> RefusalRule:
-        """Return the rule for a request without an answer: another one than the last time."""
-        is_again = step.id in self._state.unanswered
-        self._state.unanswered.add(step.id)
-        return refusals.UNANSWERED_AGAIN if is_again else rule
 
     async def _take_over(self, write: Write, refused: Invalid) -> bool:
         """Take over the fields without holder for which a write was refused, if there are any.
