@@ -13,9 +13,11 @@ T = TypeVar("T")
 _PAUSE = threading.Event()
 SHORTEST, LONGEST = 0.05, 0.25
 """Seconds between two looks: at first, and after some seconds."""
+WITHIN = 90.0
+"""Seconds: well beyond the half minute after which a name that another object has is read again."""
 
 
-def eventually(look: Callable[[], T | None], within: float = 30.0, what: str = "") -> T:
+def eventually(look: Callable[[], T | None], within: float = WITHIN, what: str = "") -> T:
     """Return the first truthy answer of `look`, which is called ever more seldom.
 
     Raises AssertionError with its last answer if there is none within so many seconds.

@@ -172,7 +172,6 @@ def renewed(pair: list[Replica]) -> None:
     served = [len(one.served) for one in pair]
     eventually(
         lambda: all(len(one.served) > n for one, n in zip(pair, served, strict=True)),
-        within=90,
         what="another certificate",
     )
 

@@ -150,7 +150,6 @@ def webhook(admin: Api, sandbox: Sandbox) -> Iterator[admitted.Replica]:
         probe = annotated(sample(ALL["cronjob"][0]), "nonsense")
         eventually(
             lambda: admin.apply(probe, "x", dry_run=True).body.get("reason") == "Invalid",
-            within=60,
             what="the webhooks in force",
         )
         yield replica

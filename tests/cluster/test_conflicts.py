@@ -83,7 +83,6 @@ class Looks(World):
         kind, name = situation.kind, situation.name
         return eventually(
             lambda: (self.get(kind, name) or {}).get("status", {}).get("contested"),
-            within=60,
             what=f"{name} is contested",
         )
 
@@ -128,7 +127,6 @@ def come_about(world: Looks, situations: Iterable[Situation]) -> None:
     for situation in begun:
         eventually(
             lambda s=situation: world.said(s.kind, s.name, "Ready") == "True/Serving",
-            within=60,
             what=f"{situation} is ready",
         )
     for situation in begun:
@@ -139,8 +137,8 @@ def come_about(world: Looks, situations: Iterable[Situation]) -> None:
 def still(upset: Looks, nodes_audit: AuditLog) -> Silence:
     """From here on nothing is written in that namespace, while other tests go on elsewhere."""
     for situation in SITUATIONS:
-        eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested, within=60)
-    eventually(upset.rolled_out, within=60, what="what the acts began has ended")
+        eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested)
+    eventually(upset.rolled_out, what="what the acts began has ended")
     eventually(lambda: upset.said("BlueGreen", "restart", "Ready") == "True/Serving")
     return Silence.fallen(nodes_audit, 2, user=USER, namespace=upset.namespace)
 
@@ -156,7 +154,6 @@ def test_what_was_done_stays_and_is_told_with_who_holds_it(upset: Looks, situati
     kind, name = situation.kind, situation.name
     eventually(
         lambda: upset.told(kind, name) == situation.contested,
-        within=60,  # an autoscaler looks every fifteen seconds
         what=f"{situation}",
     )
     contested = "True/FieldConflict" if situation.contested else ""
@@ -196,17 +193,16 @@ class TestRemedies:
             return found if found.keys() == trial.offered else None
 
         # What a first pass said of a field may be said better by the next one.
-        remedies = eventually(offered, within=30, what=f"{trial.offered} for {target}")
+        remedies = eventually(offered, what=f"{trial.offered} for {target}")
         line = remedies[trial.effect]
 
         Shell(nodes_sandbox).type(line)
         if " adopt " in line:
             Shell(nodes_sandbox).type(f"{line} --yes")
 
-        eventually(lambda: not tried.told(kind, name), within=60, what=f"{line} settles it")
+        eventually(lambda: not tried.told(kind, name), what=f"{line} settles it")
         eventually(
             lambda: situation.kept(tried, name) == trial.expected,
-            within=60,
             what=f"{line}: {trial.expected}",
         )
 
@@ -219,7 +215,7 @@ class TestRemedies:
         """
         manifest = bluegreens.bluegreen(world.namespace, "demo", greenSpec=None)
         world.api.apply(manifest, "user").must()
-        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving", within=60)
+        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
         world.set_image(deployment("demo"), "blue", "set/echo:9")
         claim = {"metadata": {"annotations": {CLAIM: "*/*: **"}}}
         world.edit("BlueGreen", "demo", claim, "annotator")
@@ -249,7 +245,7 @@ class TestAdmission:
             manifest = bluegreens.bluegreen(world.namespace, "demo", greenSpec=None)
             world.api.apply(manifest, "user").must()
             rewritten = "RewrittenByAdmission"
-            eventually(lambda: world.said("BlueGreen", "demo", rewritten) != "", within=60)
+            eventually(lambda: world.said("BlueGreen", "demo", rewritten) != "")
             told = world.message("BlueGreen", "demo", rewritten)
             assert "mirror.example/echo:1" in told
             assert world.about(rewritten, "BlueGreen/demo")
@@ -280,7 +276,7 @@ class TestWhatTookTime:
     def test_all_that_was_made_for_one_goes_with_it(self, tried: Looks):
         """Fact: the garbage collector follows our owner references."""
         children = (("Service", GONE), ("Deployment", deployment(GONE)))
-        eventually(lambda: not any(tried.get(*child) for child in children), within=90)
+        eventually(lambda: not any(tried.get(*child) for child in children))
         eventually(lambda: not tried.pods(deployment(GONE)), what="its pods are gone too")
 
 

@@ -348,7 +348,7 @@ def cronjobs_at_work(world: cronjobs.World) -> None:
     """Have Jobs start, go for their history, and meet another's Job."""
     world.apply("often", "@every 1s", successfulJobsHistoryLimit=1)
     first = eventually(lambda: world.names("often"))[0]
-    eventually(lambda: first not in world.names("often"), within=60)
+    eventually(lambda: first not in world.names("often"))
     begin = cronjobs.seconds_of(world.names("often")[-1])
     for second in range(begin, begin + 40):
         world.api.apply(job(world, f"taken-{second}"), "squatter").must()
@@ -359,7 +359,7 @@ def cronjobs_at_work(world: cronjobs.World) -> None:
 def rewritten_at_work(world: bluegreens.World) -> None:
     """Have admission rewrite what it declares, once the policy is in force."""
     with rewriting(world.api, world.namespace):
-        eventually(lambda: rewrites(world), within=60, what="the policy in force")
+        eventually(lambda: rewrites(world), what="the policy in force")
         world.apply("rewritten")
         eventually(lambda: world.condition("RewrittenByAdmission", "rewritten") != "")
 

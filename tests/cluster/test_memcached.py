@@ -304,7 +304,7 @@ class TestSilence:
 
     def test_an_autoscaler_aimed_at_a_memcached_is_followed(self, autoscaled: World):
         """Fact: the autoscaler's controller scales a custom resource by its scale."""
-        eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4, within=60)
+        eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4)
 
         ready(autoscaled, 4)
         assert autoscaled.contested() == set()

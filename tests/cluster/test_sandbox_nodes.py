@@ -92,11 +92,11 @@ def test_children_are_garbage_collected_and_namespaces_end(api: Api) -> None:
     eventually(lambda: pods(api, name))
 
     api.delete(target)
-    eventually(lambda: not pods(api, name), within=90)
+    eventually(lambda: not pods(api, name))
 
     api.raw("DELETE", f"/api/v1/namespaces/{name}")
     path = f"/api/v1/namespaces/{name}"
-    eventually(lambda: api.raw("GET", path).status == 404, within=90)
+    eventually(lambda: api.raw("GET", path).status == 404)
 
 
 def deployment(namespace: str, *, replicas: int = 1, **pod: object) -> dict[str, object]:

@@ -135,7 +135,7 @@ def silent(audit_log: AuditLog, namespace: str, seconds: float = 1.5) -> None:
 
 def calm(world: bluegreens.World, audit_log: AuditLog) -> None:
     """Wait until rollouts have ended: what changes all the time cannot be adopted."""
-    eventually(world.rolled_out, within=60)
+    eventually(world.rolled_out)
     silent(audit_log, world.namespace, 1)
 
 

@@ -59,7 +59,7 @@ def admit(api: Api, place: str, port: int) -> None:
     def in_force() -> bool:
         return create(api, probe).body.get("reason") == "Invalid"
 
-    eventually(in_force, within=60, what="the webhooks in force")
+    eventually(in_force, what="the webhooks in force")
 
 
 def cronjob(place: str, name: str, **more: object) -> Object:
