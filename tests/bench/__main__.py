@@ -159,11 +159,13 @@ def paired(number: int, given: argparse.Namespace, cp: Path) -> list[Result]:
 
 
 def of_pairs(pairs: Sequence[tuple[Result, Result]]) -> Iterator[str]:
-    """Yield the lines of the table of hedgerow and go-same."""
+    """Yield the lines of the table of hedgerow and go-same, of what was measured."""
     yield f"| measure | hedgerow | {SAME} | ratio of each pair | median | to reach |"
     yield "|---|--:|--:|---|--:|--:|"
     for row in ROWS:
         sides = [[figure(pair[side], row.place) for pair in pairs] for side in (0, 1)]
+        if not any(value is not None for side in sides for value in side):
+            continue
         found = [value for pair in pairs if (value := ratio(pair, row.place)) is not None]
         shown = ", ".join(f"{value:.2f}" for value in found)
         middle = f"**{median(found):.2f}**" if found else ""
