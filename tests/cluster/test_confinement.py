@@ -142,7 +142,11 @@ class TestCreating:
 
 
 class TestChanging:
-    @pytest.mark.parametrize("former", [{}, WIDGET], ids=["nobody's", "a foreign controller's"])
+    @pytest.mark.parametrize(
+        "former",
+        [{}, WIDGET, {**WIDGET, "kind": "BlueGreen"}],
+        ids=["nobody's", "a foreign controller's", "a namesake's of another group"],
+    )
     def test_not_what_is_somebody_elses(self, token: Api, world: World, former: Object):
         """Fact: a policy sees that an object was there before, and whose."""
         live = world.apply()

@@ -43,7 +43,11 @@ CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconf
 _DELETING = 'request.operation == "DELETE"'
 """A child that is being deleted may have a name that new children do not get any more."""
 _UPDATING = 'request.operation == "UPDATE"'
-_SAME_OWNER = "r.uid == was.uid && r.kind == was.kind && r.name == was.name"
+_SAME_OWNER = (
+    "r.uid == was.uid && r.kind == was.kind && r.name == was.name"
+    " && r.apiVersion.split('/')[0] == was.apiVersion.split('/')[0]"
+)
+"""Also of one API group: Kubernetes has a CronJob of its own."""
 _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
 
 
