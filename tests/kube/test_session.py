@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.review_requests import SELF
-from kube.asking import CONFIG_MAP, events, never, read
+from kube.asking import CONFIG_MAP, config, events, never, read
 from kube.fakes import reply, status
 from kube.recordings import Recording
 
@@ -96,6 +96,18 @@ class TestAttempts:
 
         assert not caught.value.sent
         assert len(server.requests) == 1
+
+    async def test_find_a_slot_for_a_read_while_writes_are_held_up(self, server, connected):
+        async def held_up(request: httpx.Request) -> httpx.Response:
+            return reply() if request.method == "GET" else await never(request)
+
+        server.answers = [held_up]
+        async with connected(concurrency=1) as cluster, anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(cluster.apply, CONFIG_MAP, config("x", 1), manager="m"))
+            await anyio.wait_all_tasks_blocked()
+
+            assert await read(cluster)
+            tasks.cancel_scope.cancel()
 
     async def test_are_no_more_at_once_than_agreed(self, server, connected):
         most, now = 0, 0

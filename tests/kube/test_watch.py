@@ -250,7 +250,16 @@ class TestLive:
         assert phase == Live("8", failures=4)
         assert run(phase, Bookmark("9"))[1] == Live("9")
 
-    @pytest.mark.parametrize("filled", [Listing((), "1"), Bookmark("1", synced=True)], ids=str)
+    @pytest.mark.parametrize(
+        "filled",
+        [
+            (Listing((), "1"),),
+            (Bookmark("1", synced=True),),
+            (Failed(errors.Invalid("no initial events"), 0.0), Listing((), "1")),
+            (WatchEnded(0.0), Listing((), "1")),
+        ],
+        ids=["list", "WatchList", "list instead", "list after a cut"],
+    )
     def test_does_not_spin_when_every_version_is_too_old(self, filled):
         gone = Failed(errors.Gone("too old"), 0.0)
         phase: watch.WatchPhase = Live("1")
@@ -258,7 +267,7 @@ class TestLive:
         for _ in range(12):
             (outcome,), phase = run(phase, gone)
             problems += outcome.problem is not None
-            _, phase = run(phase, filled)
+            _, phase = run(phase, *filled)
             waits.append(outcome.wait)
 
         assert waits == sorted(waits)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from hedgerow.kube.transport import Transport
 
 CONCURRENCY = 32
-"""The most requests at once, about as many as the workers of three controllers in Go have. With
-eight, the API server and etcd need more CPU for the same writes: they gather what arrives together
-(ADR 0009)."""
+"""The most writes at once, and the most reads: about as many as the workers of three controllers in
+Go have. With eight, the API server and etcd need more CPU for the same writes: they gather what
+arrives together (ADR 0009)."""
 LOGIN = 60.0
 """Seconds for an exec plugin to answer."""
 KEEP = 60.0
@@ -59,9 +59,9 @@ async def connect(
     """Log in with the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, or as the pod.
 
     It sends nothing to the server yet. A `namespace` replaces the context's. At most `concurrency`
-    requests are sent at once, by default as many as the transport is good for; watches do not
-    count. Bytes that the server has not
-    acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
+    writes and as many reads are sent at once, by default as many as the transport is good for;
+    watches do not count. Bytes that the server has not acknowledged after `unacknowledged` seconds
+    are never delivered; 0 leaves this to the kernel.
     `on_exchange` is that of `Session`, `patience` that of `Cluster`. Raises ConfigError, in one
     line with the remedy.
     """

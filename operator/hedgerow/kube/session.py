@@ -73,7 +73,10 @@ class Session:
         self._logins = [login]
         self._log_in = log_in
         self._timing = timing
-        self._slots = anyio.Semaphore(concurrency, fast_acquire=True)  # saves one loop turn
+        self._reading, self._writing = (
+            anyio.Semaphore(concurrency, fast_acquire=True)
+            for _ in range(2)  # saves one loop turn
+        )
         self._renewing = anyio.Lock()
         self._renew_from = timing.now()
 
@@ -121,7 +124,7 @@ class Session:
     async def _attempt(self, login: Login, request: Request, remaining: float) -> Response:
         sent = False
         with anyio.move_on_after(max(0.0, remaining)):
-            async with self._slots:
+            async with self._writing if request.is_write else self._reading:
                 sent = True
                 return await self._exchange(login, request, remaining)
         waited = f"no answer from {login.server}" if sent else "no free request slot"

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hedgerow.backoff import backoff
 from hedgerow.contract import unreduced
@@ -177,7 +178,7 @@ def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, Watch
         if _is_older(arrival.version, phase.last):
             # The server's cache lags behind, or the store was restored. A list shows which, because
             # it is read from the store itself.
-            return StepResult(wait=0.0), Filling(phase.failures, streaming=False, last=phase.last)
+            return StepResult(wait=0.0), replace(phase, items={}, streaming=False)
         items = tuple(item for item in phase.items.values() if item is not None)
         undecoded = frozenset(key for key, item in phase.items.items() if item is None)
         snapshot = Snapshot(items, arrival.version, undecoded)
@@ -215,7 +216,7 @@ def _stopped(
     outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
         return outcome, Live(phase.version, failures, phase.gaps, is_cut)
-    return outcome, Filling(failures, streaming=False, last=phase.last)
+    return outcome, replace(phase, failures=failures, streaming=False, items={})
 
 
 def _failed(
@@ -237,7 +238,7 @@ def _failed(
         return _stopped(phase, failures, draw, problem, is_cut=True)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
-        return StepResult(wait=0.0), Filling(before, streaming=False, last=phase.last)
+        return StepResult(wait=0.0), replace(phase, failures=before, streaming=False, items={})
     routine = isinstance(error, (Dropped, Gone)) and failures <= UNREPORTED
     outcome = StepResult(None, None if routine else error, backoff(failures, draw, error.after))
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))

@@ -64,6 +64,11 @@ class Request:
             return "apply"
         return "watch" if self.params.get("watch") else self.method.lower()
 
+    @property
+    def is_write(self) -> bool:
+        """Whether it is a write or the dry run of one, which a webhook may hold up."""
+        return self.verb in ("apply", "patch", "delete")
+
 
 class Response(NamedTuple):
     """An answer, completely read and unpacked; the names of its headers are in any case."""
