@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hedgerow.backoff import backoff
 from hedgerow.cli import targets
-from hedgerow.kube.errors import Stale
+from hedgerow.kube.errors import Stale, Throttled, Unauthenticated
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import metadata
@@ -80,17 +80,20 @@ async def applied(
 async def until_settled(what: object, attempt: Callable[[int], Awaitable[T]]) -> T:
     """Return what an attempt returns; make another one if the object has just changed.
 
-    Attempts count from 1. Raises MoveRefused if the last one failed too.
+    So after a 429 and a new login: a write that follows from what was read is not sent again by
+    itself. Attempts count from 1. Raises MoveRefused if the object changed at the last one too.
     """
     for number in range(1, ATTEMPTS + 1):
         try:
             return await attempt(number)
-        except Stale:
-            await pause(number)
+        except (Stale, Throttled, Unauthenticated) as error:
+            if number == ATTEMPTS and not isinstance(error, Stale):
+                raise
+            await pause(number, error.after)
     raise MoveRefused(f"{what} changes all the time; try again")
 
 
-async def pause(number: int) -> None:
-    """Wait until the next attempt, or read."""
+async def pause(number: int, after: float = 0.0) -> None:
+    """Wait until the next attempt, or read; `after` seconds at least."""
     timing = RetryClock()
-    await timing.sleep(backoff(number, timing.draw(), longest=LONGEST_PAUSE))
+    await timing.sleep(backoff(number, timing.draw(), after, longest=LONGEST_PAUSE))

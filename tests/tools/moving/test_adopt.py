@@ -162,6 +162,26 @@ class TestMeanwhile:
         assert typed(CHILD, *FROM, "--yes")[0] == 0
         assert garden.held("image") == {OURS}
 
+    @pytest.mark.parametrize(
+        ("error", "times", "left"),
+        [
+            (errors.Throttled("later", code=429), 1, ""),
+            (errors.Unauthenticated("who", code=401), 1, ""),
+            (errors.Throttled("later", code=429), 9, "later"),
+        ],
+        ids=["too many requests", "another login", "too many requests each time"],
+    )
+    def test_what_was_not_carried_out_is_looked_at_again(self, garden, typed, error, times, left):
+        def refuse() -> None:
+            raise error
+
+        garden.interruptions |= dict.fromkeys(range(1, times + 1), refuse)
+
+        code, _, err = typed(CHILD, *FROM, "--yes")
+
+        assert (code == 0, left in err) == (not left, True)
+        assert garden.held("image") == ({"old"} if left else {OURS})
+
     def test_an_object_that_never_rests_is_given_up(self, garden, typed):
         for number in range(1, 20):
             garden.interruptions[number] = lambda n=number: garden.also("other", minReadySeconds=n)
