@@ -154,12 +154,17 @@ class TestTrouble:
             assert len(shop.logged("watch recovered")) == 1
             assert shop.world.selected() == "Blue"
 
-    async def test_nothing_is_made_for_what_is_cached_of_a_kind_that_is_served_no_more(self):
+    @pytest.mark.parametrize(
+        "refusal",
+        [errors.Missing("not served", code=404), errors.Forbidden("may not", code=403)],
+        ids=["served no more", "listed no more"],
+    )
+    async def test_nothing_is_made_for_what_is_cached_of_a_kind_that_is_not_shown(self, refusal):
         shop = Shop()
         shop.world.apply()
         async with shop.open():
             await quiet()
-            shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)
+            shop.cluster.broken["BlueGreen"] = refusal
             shop.cluster.wake()
             shop.world.server.delete(shop.world.target("BlueGreen", "demo"))
             await anyio.sleep(250)

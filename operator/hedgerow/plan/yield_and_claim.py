@@ -354,21 +354,24 @@ def unmatched(
 ) -> Generator[None, None, tuple[str, ...]]:
     """Return the entries that match nothing, as they were written, each with its annotation.
 
-    It yields after each child in which it has looked for a match. `declared` are the wanted
-    children. The fields of a child that does not exist yet are unknown, so an entry for it counts
-    as matching. So does one with `*` as name for a kind in `kinds`: such children may be created
-    later.
+    It yields after each entry, and after each child. `declared` are the wanted children. The fields
+    of a child that does not exist yet are unknown, so an entry for it counts as matching. So does
+    one with `*` as name for a kind in `kinds`: such children may be created later.
     """
     words = ((YIELD, field_policy.yields), (CLAIM, field_policy.claims))
     written = [(word, entry) for word, policy_entries in words for entry in policy_entries]
     children = {*declared, *live}
-    met = {(word, entry) for word, entry in written if _may_come(entry, children, live, kinds)}
+    met = set[tuple[str, PolicyEntry]]()
+    for word, entry in written:
+        if _may_come(entry, children, live, kinds):
+            met.add((word, entry))
+        yield
     for word, policy_entries in words:
-        for child, obj in live.items():
+        for child, obj in live.items() if policy_entries else ():
             if any(entry.names(*child) and (word, entry) not in met for entry in policy_entries):
                 matches = field_policy.first(word, *child, _members(obj))
                 met.update((word, entry) for entry, _ in matches)
-                yield
+            yield
     return tuple(f"{word}: {entry.text}" for word, entry in written if (word, entry) not in met)
 
 

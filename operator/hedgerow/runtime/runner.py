@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
+KEYS_AT_ONCE = 128
+"""The keys whose states are forgotten between two turns of the event loop."""
 
 log = structlog.get_logger(__name__)
 
@@ -166,10 +168,11 @@ class ControllerRunner:
         """
         yield from self.cache.clearing()
         self.is_restored = False
-        self._reconciler.begin_anew()
         self.queue.is_closed = False
-        for key in self._reconciler.states:  # those that are gone have to be forgotten
-            self.queue.add(key, QueueLine.BACKLOG)
+        for number, key in enumerate(self._reconciler.begin_anew()):
+            self.queue.add(key, QueueLine.BACKLOG)  # those that are gone have to be forgotten
+            if number % KEYS_AT_ONCE == 0:
+                yield
         self.watches.begin_anew()
 
     async def _watch_wall_clock(self) -> None:

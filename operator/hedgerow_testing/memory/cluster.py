@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hedgerow.kube import errors
+from hedgerow.kube.cluster import WRITE_SECONDS
 from hedgerow.kube.object_api import ApplyResult, ObjectApi
 from hedgerow.kube.watch import Listing
 from hedgerow_testing.memory.answers import Refused
@@ -104,7 +105,7 @@ class MemoryCluster(ObjectApi):
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
-        timeout: float = 10.0,
+        timeout: float = WRITE_SECONDS,
     ) -> ApplyResult:
         """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
         whole: Object = {"apiVersion": api.group_version, "kind": api.kind, **body}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import anyio
 import pytest
 
 from hedgerow.contract import Notice
@@ -14,6 +15,7 @@ from hedgerow.runtime.events import recorder as module
 from hedgerow.runtime.events.recorder import (
     BURST,
     LONGEST_NOTE,
+    PATIENCE,
     Limits,
     Recorder,
     event_name,
@@ -90,6 +92,16 @@ class TestPublishing:
         assert await recorder.publish(DEMO, NOTICE, "1") is error
         assert await recorder.publish(DEMO, NOTICE, "1") is error
         assert len(world.cluster.writes) == 2
+
+    async def test_one_that_gets_no_answer_keeps_the_status_waiting_for_a_while_only(
+        self, world, recorder
+    ):
+        async def hook(_sent: Any) -> None:
+            await anyio.sleep_forever()
+
+        world.cluster.before, began = hook, anyio.current_time()
+        assert isinstance(await recorder.publish(DEMO, NOTICE, "1"), errors.Unreachable)
+        assert anyio.current_time() - began == PATIENCE
 
     async def test_what_is_forgotten_while_it_is_refused_may_be_tried_again(self, world, recorder):
         """A store that was restored from a backup is noticed at any time."""

@@ -12,7 +12,6 @@ from msgspec import Struct, field
 
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
-from hedgerow.kube.errors import Missing
 from hedgerow.objects import Installation, controller_of, is_of, metadata
 from hedgerow.plan.too_large import MARK, concerned_by, excess_of
 from hedgerow.runtime.cache.door import Door, Shelf
@@ -132,9 +131,12 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         return None if source is None else source.store.get(key)
 
     def is_defined(self, key: Key) -> bool:
-        """Return whether the kind of a resource is served, as far as its watch knows."""
+        """Return whether a resource is shown, as far as the watch of its kind knows.
+
+        It is not if its kind is served no more, or may not be listed any more: it may be gone.
+        """
         source = self.source(key)
-        return source is None or not isinstance(source.store.refused, Missing)
+        return source is None or source.store.refused is None
 
     def to_read_again(self, key: Key, home: str) -> list[tuple[type[View | Resource], Object]]:
         """Return the stubs of a resource that were left out, if there is room for all of them.

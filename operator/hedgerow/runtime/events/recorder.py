@@ -23,6 +23,8 @@ REMEMBERED = 4096
 BURST = 25
 """Events that may be sent at once; client-go's event spam filter allows as many."""
 PER_SECOND = 1.0
+PATIENCE = 10.0
+"""Seconds for one Event: the status that it goes with waits for it."""
 NAMESPACES = 4096
 """The most namespaces whose shares are remembered; one that is forgotten has its whole share."""
 
@@ -116,7 +118,7 @@ class Recorder:
         self.remember(name)
         body = self._body(regarding, notice, name)
         try:
-            await self._cluster.apply(EVENTS, body, manager=self._field_manager)
+            await self._cluster.apply(EVENTS, body, manager=self._field_manager, timeout=PATIENCE)
         except KubeError as error:
             if _is_done(error, name):
                 return None

@@ -17,7 +17,7 @@ from hedgerow.runtime.passes.resource_pass import Outcome, Pass
 from hedgerow.runtime.passes.state import ResourceState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hedgerow.contract import Key
     from hedgerow.runtime.events.publisher import EventPublisher
@@ -75,11 +75,16 @@ class Reconciler:
         state = self._state(key, live)
         return (await self._pass(Pass(self.context, key, state))).combined(given_back)
 
-    def begin_anew(self) -> None:
-        """Forget everything but children that were created once: no start is made again."""
-        self.states = {key: state.begun_anew() for key, state in self.states.items()}
+    def begin_anew(self) -> Iterator[Key]:
+        """Forget everything but children that were created once: no start is made again.
+
+        It yields the key of each resource once its state is forgotten.
+        """
         self._gone = {}
         self.context.publisher.begin_anew()
+        for key, state in self.states.items():
+            self.states[key] = state.begun_anew()
+            yield key
 
     async def _give_back(self, key: Key) -> Outcome:
         """Give back contributions of earlier resources with this key; mostly there are none."""
