@@ -345,6 +345,14 @@ REMOVAL = (
             ("one in the name of our manager", (forge,), 2),
         )
     ),
+    row(
+        "nor does another copy that cannot be made",
+        step(put({"password": "theirs"}), source("app", ONE), source("more", USER)),
+        step(delete("more"), a={"password": "theirs"}, b=ONE),
+        looked({f"more in {A}": None, f"more in {B}": None}),
+        step(delete("app", A), a=ONE),
+        deleted=2,
+    ),
     row("the copies follow their source", APP, step(delete("app"), a=None, b=None), deleted=2),
     row(
         "of one that others keep in deletion the copies go too",

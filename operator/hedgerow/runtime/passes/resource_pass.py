@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.contract import CLOCKS_DIFFER, Apply
+from hedgerow.contract import CLOCKS_DIFFER, Apply, Copy
 from hedgerow.objects import ChildId, annotation, metadata
 from hedgerow.plan.children import WAITING
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
@@ -175,11 +175,14 @@ class Pass:
         return next_steps(s for s in due if s.id not in surplus or s.id.kind not in missing)
 
     def _missing_kinds(self, due: Container[ChildId]) -> set[str]:
-        """Return the kinds of applied children that are missing, and are not created now."""
+        """Return the kinds of applied children that are missing, and are not created now.
+
+        A copy replaces no other one.
+        """
         applied = (
             ChildId(child.kind.api.kind, child.name)
             for child in self.observation.desired.children
-            if isinstance(child, Apply)
+            if isinstance(child, Apply) and not isinstance(child, Copy)
         )
         live = self.observation.plan_input.live
         return {child.kind for child in applied if child not in live and child not in due}
