@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from typing import Any
 
 import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause
+from hedgerow.plan.ledger import Ledger
 from runtime.scenes import refuse
-from runtime.stepwise import play, settle
+from runtime.stepwise import WorldPeople, play, settle
 from runtime.test_contributions import (
     CONTRIBUTED,
     MANAGER,
     SCALER,
     contributed,
     deploy,
+    deployed,
     is_held,
     on_deployments,
 )
@@ -44,6 +47,11 @@ def lines(world: World) -> list[tuple[str, str]]:
     """Return the log but for what was written."""
     entries = world.logs.entries
     return [(e["log_level"], e["event"]) for e in entries if e["log_level"] != "info"]
+
+
+def ledgers() -> int:
+    gc.collect()
+    return sum(isinstance(one, Ledger) for one in gc.get_objects())
 
 
 async def wait(world: World) -> None:
@@ -98,6 +106,17 @@ class TestTrouble:
         await wait(world)
 
         assert len(refused) == 1
+
+    async def test_of_what_is_gone_or_had_nothing_to_give_back_nothing_is_remembered(self):
+        before = ledgers()
+        world = await orphaned()
+        await world.settle()
+        world.delete("Deployment", "web")
+        for name in ("another", "xylophone"):
+            deployed(name, of=name)(WorldPeople(world))
+        await world.settle()
+
+        assert ledgers() == before
 
     async def test_while_it_waits_other_passes_send_nothing(self):
         world = await orphaned()

@@ -59,7 +59,7 @@ class Reconciler:
         )
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}
-        """Of resources that are gone: the state of passes, while there are abandoned objects."""
+        """Of resources that are gone: the state of passes that write to abandoned objects."""
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -94,7 +94,7 @@ class Reconciler:
         try:
             return await self._pass(GivingBack(self.context, key, state))
         finally:
-            if not self.context.planner.abandoned(key):
+            if not len(state.ledger) or not self.context.planner.abandoned(key):
                 self._gone.pop(key, None)
 
     async def _pass(self, current: Pass) -> Outcome:
