@@ -72,7 +72,7 @@ class TestListed:
         gone = field(path=".spec.x", **ALONE)
         label = field(path=".metadata.labels.a")
 
-        assert listed((*self.MANY, gone, label), self.MANY[:50])[:2] == (gone, label)
+        assert listed((*self.MANY, label, gone), self.MANY[:50])[:2] == (gone, label)
 
     def test_a_path_without_end_is_not_listed(self):
         endless = field(path="." + "x" * LONGEST_PATH)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hedgerow.contract import Apply, Desired, Keep
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.children import RESTORE_ONCE_IN, plan_resource
+from hedgerow.plan.conflict_messages import MOST_LISTED
 from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.writes import declare
 from hedgerow.plan.yield_and_claim import field_policy_of
@@ -32,6 +33,8 @@ from plan.one_child import (
 )
 
 Object = dict[str, Any]
+FULL = tuple(nobodys(f".{number}") for number in range(MOST_LISTED))
+SOMEBODYS = nobodys().model_copy(update={"manager": "unknown", "operation": "Update"})
 
 
 class TestVanished:
@@ -77,12 +80,21 @@ class TestVanished:
 
         assert (made.writes, made.contested) == ((), (nobodys(),))
 
-    @pytest.mark.parametrize(("spec_changed", "left"), [(False, True), (True, False)])
+    @pytest.mark.parametrize(
+        ("history", "fields", "spec_changed", "left"),
+        [
+            pytest.param(settled_past(), FULL, False, True, id="it may be one"),
+            pytest.param(None, FULL, False, True, id="after a restart"),
+            pytest.param(settled_past(), FULL, True, False, id="the spec changed"),
+            pytest.param(settled_past(), (*FULL[1:], SOMEBODYS), False, False, id="it would be in"),
+            pytest.param(settled_past(), (SOMEBODYS,), False, True, id="its path is too long"),
+        ],
+    )
     def test_what_the_status_has_no_room_to_report_is_left_alone_until_the_spec_changes(
-        self, spec_changed, left
+        self, history, fields, spec_changed, left
     ):
-        given = plan_input(removed(WANT, "data", "a"), history=settled_past())
-        full = given.before.model_copy(update={"contested_count": 51})
+        given = plan_input(removed(WANT, "data", "a"), history=history, reported=fields)
+        full = given.before.model_copy(update={"contested_count": MOST_LISTED + 1})
 
         made = planned(replace(given, before=full, spec_changed=spec_changed))
 
@@ -128,11 +140,9 @@ class TestVanished:
         assert write.restores == ()
 
     def test_a_field_manager_that_is_named_unknown_is_somebody(self):
-        theirs = nobodys().model_copy(update={"manager": "unknown", "operation": "Update"})
+        made = planned(plan_input(removed(WANT, "data", "a"), reported=(SOMEBODYS,)))
 
-        made = planned(plan_input(removed(WANT, "data", "a"), reported=(theirs,)))
-
-        assert (has_no_holder(theirs), has_no_holder(nobodys())) == (False, True)
+        assert (has_no_holder(SOMEBODYS), has_no_holder(nobodys())) == (False, True)
         assert only_write(made).body["data"] == DATA
 
 

@@ -376,7 +376,7 @@ class ChildPlanner:
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
             if known
             or self._is_reported(leaf)
-            or (is_scaled_to_zero(leaf) and not self._may_be_new)
+            or (self._may_have_been_left(leaf) and not self._may_be_new)
         )
 
     @property
@@ -390,16 +390,16 @@ class ChildPlanner:
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
 
-        So is one that may be reported in a part for which the status has no room. A claimed leaf
-        is never left alone.
+        A claimed leaf is never left alone.
         """
         restored = self.entry.restored.get(leaf.path)
         recently = restored is not None and abs(self.plan_input.now - restored) < RESTORE_ONCE_IN
-        may_be_reported = self._is_reported(leaf) or (
-            self.plan_input.before.has_unlisted and not self.plan_input.spec_changed
-        )
-        given_up = recently or may_be_reported or is_scaled_to_zero(leaf)
+        given_up = recently or self._is_reported(leaf) or self._may_have_been_left(leaf)
         return given_up and not self._is_claimed(leaf)
+
+    def _may_have_been_left(self, leaf: Leaf) -> bool:
+        """Return whether a leaf was scaled to 0, or may be one that the status has no room for."""
+        return is_scaled_to_zero(leaf) or self.plan_input.may_be_given_up
 
     def _is_yielded(self, field_path: FieldPath) -> bool:
         return self.plan_input.field_policy.yielded(*self.id, field_path)

@@ -76,15 +76,16 @@ def listed(
 ) -> tuple[ContestedField, ...]:
     """Return the contested fields that a status lists, at most 50, in a stable order.
 
-    Fields that nobody holds and metadata come first, because later passes act on them: a field
-    that nobody holds must not be restored again. Then come the fields that are already listed,
-    because the list also records what was reported.
+    Fields that nobody holds come first, since they must not be restored again, and then metadata,
+    because later passes act on them. Then come the fields that are already listed, because the
+    list also records what was reported.
     """
     known = {(old.object, old.path): number for number, old in enumerate(before)}
 
-    def rank(field: ContestedField) -> tuple[bool, int]:
+    def rank(field: ContestedField) -> tuple[bool, bool, int]:
         matters = not field.manager or field.path.startswith(".metadata.")
-        return not matters, known.get((field.object, field.path), len(known))
+        place = known.get((field.object, field.path), len(known))
+        return bool(field.manager), not matters, place
 
     short = (field for field in contested if len(field.path) <= LONGEST_PATH)
     return tuple(sorted(short, key=rank)[:MOST_LISTED])

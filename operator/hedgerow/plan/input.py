@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from hedgerow.fields.redaction import both, is_secret
 from hedgerow.objects import ChildId, ObjectRef, digest
-from hedgerow.plan.conflict_messages import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
+from hedgerow.plan.conflict_messages import MOST_LISTED, OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow.texts import escaped
 from hedgerow_schemas.base import ContestedField, Object, Status, instant
@@ -62,6 +62,12 @@ class PlanInput(Struct, frozen=True, dict=True):
             for old in self.before.contested
             if not (self.spec_changed and has_no_holder(old))
         }
+
+    @cached_property
+    def may_be_given_up(self) -> bool:
+        """Whether a removed field may be one that the status has no room for: they come first."""
+        last = self.before.contested[MOST_LISTED - 1 :]
+        return self.before.has_unlisted and not self.spec_changed and all(map(has_no_holder, last))
 
     @cached_property
     def policy(self) -> str:
