@@ -180,6 +180,17 @@ class TestRefused:
         assert (entry.settled, entry.restored) == ("a", {".x": NOW})
 
 
+class TestSilent:
+    def test_another_one_of_the_kind_is_in_a_row_until_each_has_an_answer(self):
+        ledger = Ledger()
+        assert not ledger.note_answer(DEMO, is_silent=True)
+        assert not ledger.note_answer(ChildId("Secret", "demo"), is_silent=True)
+        assert ledger.note_answer(OTHER, is_silent=True)
+        ledger.succeed(write(), NOW)
+        assert not ledger.note_answer(OTHER, is_silent=False)
+        assert not ledger.note_answer(DEMO, is_silent=True)
+
+
 class TestSettled:
     def test_a_success_settles_the_pair_of_the_answer(self):
         ledger = Ledger()
@@ -207,13 +218,12 @@ class TestSettled:
         ledger = Ledger()
         for target in (DEMO, OTHER):
             ledger.succeed(write(target=target), NOW)
-        ledger.unanswered(ChildId("Service", "lost"))
         ledger.entries[STATUS] = LedgerEntry(settled="s")
         found = ledger.entry(OTHER).judged("b", "9")
 
         ledger.learn({OTHER: found}, ())
 
-        assert set(ledger.entries) == {OTHER, STATUS, ("Service", "lost")}
+        assert set(ledger.entries) == {OTHER, STATUS}
         assert ledger.entry(OTHER).is_settled("b", "9")
 
     def test_a_child_that_was_deleted_is_not_deleted_again(self):
@@ -420,9 +430,7 @@ class Play:
             self.stored = None
 
     def operate(self) -> None:
-        """Make a pass: read what got no answer, judge what is there, write what is due."""
-        for target in self.ledger.in_state(EntryState.UNANSWERED):
-            self.ledger.clear(target)
+        """Make a pass: judge what is there, write what is due."""
         intent, content = str(self.intent), str(self.content or "")
         step = write(intent, content, create=not self.content)
         entry = self.ledger.entry(DEMO)
@@ -449,7 +457,7 @@ class Play:
         self._changed()
         self.stored = self.intent
         if answer == "?":
-            self.ledger.unanswered(DEMO)
+            self.ledger.note_answer(DEMO, is_silent=True)
         else:
             self.writes.append(self.now)
             self.ledger.succeed(step, self.now, str(self.content))

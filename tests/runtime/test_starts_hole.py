@@ -58,6 +58,24 @@ class TestTheHole:
 
         assert world.made == [world.job(1)]
 
+    async def test_one_that_is_made_after_all_is_found_by_its_name(self):
+        late: list[Sent] = []
+
+        async def lost(sent: Sent) -> None:
+            if sent.writes and sent.api.kind == "Job":
+                late.append(sent)
+                raise Unreachable("no answer", sent=True)
+
+        world = await started(concurrencyPolicy="Forbid")
+        world.cluster.before = lost
+        await world.live_through(2 * MINUTE - 1)
+        world.cluster.before = calm
+        world.server.apply(late[-1].body, late[-1].manager)  # no watch tells of it yet
+        await world.live_through(1)
+
+        assert len(late) > 2
+        assert world.jobs == [world.job(1)]
+
     @pytest.mark.parametrize("kind", ["", "Job"])
     async def test_while_the_operator_lives_it_knows_what_it_made(self, kind):
         # The Job is gone before even the answer to its creation is in.

@@ -67,7 +67,6 @@ class EntryState(Enum):
     NEW = "nothing was tried"
     SETTLED = "the server took it"
     REFUSED = "the server refused it"
-    UNANSWERED = "it is unknown whether it was created"
     TAKEN = "an object that is not ours has the name"
     DELETED = "it was deleted"
 
@@ -78,12 +77,12 @@ class LedgerEntry(Struct, frozen=True):
     The `state` is about one pair: `intent`, a digest of what was to be reached, and `content`,
     which stands for the live object then; an empty content means that the object is to be judged
     again. `again`: the time before which nothing is tried, see `Ledger.waits`. `blocked`: the
-    fields for which this pair was refused. `attempts`: refusals of it in a row. `is_unanswered`: a
-    request got no answer, and the target was not reached since. `settled`: the
-    intent that succeeded last, but for the fields that were `left_out`. `undone`: how often this
-    intent had to be written again. `written`: the times of the last writes. `contested` and
-    `rewritten` are the leaves that differ in what is settled, `admitted` is a digest of how the
-    server respelled it, and `restored` says when a vanished field was put back.
+    fields for which this pair was refused. `attempts`: refusals of it in a row. `is_unanswered`:
+    the last request got no answer. `settled`: the intent that succeeded last, but for the fields
+    that were `left_out`. `undone`: how often this intent had to be written again. `written`: the
+    times of the last writes. `contested` and `rewritten` are the leaves that differ in what is
+    settled, `admitted` is a digest of how the server respelled it, and `restored` says when a
+    vanished field was put back.
     """
 
     state: EntryState = EntryState.NEW
@@ -189,13 +188,15 @@ class Ledger:
     """The entries of one resource, by target.
 
     `reads_names`: what is missing may be there under its name, where no watch shows it.
-    `untold`: the children that were created since the last Event about them.
+    `untold`: the children that were created since the last Event about them. `unknown`: those of
+    which a creation got no answer, and which were not read since.
     """
 
     def __init__(self, *, reads_names: bool = False) -> None:
         self.reads_names = reads_names
         self.entries: dict[ChildId, LedgerEntry] = {}
         self.untold: dict[str, None] = {}
+        self.unknown: set[ChildId] = set()
         self._told: dict[Hashable, datetime] = {}
 
     def __len__(self) -> int:
@@ -243,7 +244,7 @@ class Ledger:
         kept = {
             target: entry
             for target, entry in self.entries.items()
-            if target in there or target == STATUS or entry.state is EntryState.UNANSWERED
+            if target in there or target == STATUS
         }
         self.entries = {**kept, **judged}
 
@@ -361,15 +362,15 @@ class Ledger:
         if entry.state is EntryState.REFUSED and content:
             self.entries[target] = replace(entry, content=content)
 
-    def note_silence(self, target: ChildId) -> bool:
-        """Note that a request got no answer; return whether the last one got none either."""
-        before = self.entry(target)
-        self.entries[target] = replace(before, is_unanswered=True)
-        return before.is_unanswered
+    def note_answer(self, target: ChildId, *, is_silent: bool) -> bool:
+        """Note a refusal, or a silence; return whether that is one more for this kind of object.
 
-    def unanswered(self, target: ChildId) -> None:
-        """Note that it is unknown whether a target was created."""
-        self.entries[target] = replace(self.entry(target), state=EntryState.UNANSWERED)
+        A webhook that does not answer is asked for all objects of a kind.
+        """
+        silent = (e.is_unanswered for at, e in self.entries.items() if at.kind == target.kind)
+        is_again = is_silent and any(silent)
+        self.entries[target] = replace(self.entry(target), is_unanswered=is_silent)
+        return is_again
 
     def record_taken(self, target: ChildId, now: datetime) -> None:
         """Note that an object that is not ours has the name of a target, as read now."""

@@ -10,18 +10,35 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
-from hedgerow.contract import Desired
+from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
 from hedgerow.plan.ledger import FIRST_WAIT
 from hedgerow.runtime.passes import refusals
 from hedgerow.runtime.passes.refusals import TABLE, Reaction, RefusalKind, RefusalRule, RequestKind
+from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
+from hedgerow_schemas.builtin import ConfigMap, Secret
 from hedgerow_testing.memory.cluster import Sent
 from runtime.scenes import everything, refuse, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods
 
 pytestmark = pytest.mark.anyio
+
+
+SILENT = errors.Unreachable("no answer in time", sent=True)
+
+
+def many(resource: Any, _observed: Any) -> Desired:
+    """Declare 20 children of a kind, and one of another."""
+    name = resource.metadata.name
+    several = (Apply(ConfigMap, f"{name}-{number}", {"data": {}}) for number in range(20))
+    return Desired((*several, Apply(Secret, name, {"data": {}})), BlueGreenStatus())
+
+
+MANY: Controller[Any] = Controller(
+    "many", BlueGreen, many, owns=(ConfigMap, Secret), child_names={ConfigMap: ("{}-*",)}
+)
 
 
 def ready(world: World) -> str:
@@ -195,16 +212,30 @@ class TestRefused:
         assert shop.world.condition("Ready") == "False/Refused"
         assert shop.world.condition("Stalled") == ""
 
-    async def test_nor_for_one_that_gets_no_answer_again_and_again(self):
-        shop = Shop()
-        silent = errors.Unreachable("no answer in time", sent=True)
-        refuse(shop, silent, "demoblue-deployment")
-        shop.world.apply()
+    async def test_nor_for_those_of_a_kind_that_get_no_answer_again_and_again(self):
+        world = World(controller=MANY)
+        shop = Shop(world=world)
+        refuse(shop, SILENT, kind="ConfigMap")
+        world.apply()
         async with shop.open():
             await anyio.sleep(60)
 
-        assert shop.world.the("Deployment", "demogreen-deployment")
-        assert shop.world.condition("Ready") == "False/Refused"
+        assert world.get("Secret")
+        assert world.condition("Ready") == "False/Refused"
+
+    async def test_if_the_whole_server_gives_none_no_child_waits_longer_than_its_pass(self):
+        async def hook(sent: Sent) -> None:
+            raise SILENT
+
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            shop.cluster.before = hook
+            shop.edit(change, shop.world)
+            await anyio.sleep(90)
+            assert shop.logged("refused") == []
+            assert shop.retried
 
     async def test_a_refused_status_does_not_wait_for_the_next_try_of_a_compose_that_fails(self):
         bug: Exception = ValueError()

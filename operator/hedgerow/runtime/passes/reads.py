@@ -131,10 +131,10 @@ class Reads:
         A plan without them might create one too many, such as another Job of a CronJob.
         """
         ledger = self._state.ledger
-        for child in ledger.in_state(EntryState.UNANSWERED):
+        for child in tuple(ledger.unknown):
             with suppress(*UNREADABLE):
                 await self._named(self._ref(child))
-            ledger.clear(child)
+            ledger.unknown.discard(child)
 
     async def _taken_names(self) -> None:
         """Read the objects of others that have a child's name, but not too often."""

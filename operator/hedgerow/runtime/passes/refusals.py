@@ -97,10 +97,10 @@ A 404 whose kind is served, and a namespace that is being deleted, end in `Recon
 are not in it: their own loop tries again at every turn. Nor are Events: each is tried once.
 """
 
-UNANSWERED_AGAIN = RefusalRule(Reaction.BACK_OFF, "Refused")
-"""The rule for a child that gets no answer, or a 502, 503 or 504, twice in a row.
+UNANSWERED_AGAIN = RefusalRule(Reaction.REREAD, "Refused")
+"""The rule for no answer, or a 502, 503 or 504, while a child of the same kind waits for one.
 
-The server may be there, and only a webhook for that kind does not answer.
+If the read is answered, the server is there, and only a webhook for that kind does not answer.
 """
 
 _KINDS: Mapping[type[KubeError], RefusalKind] = {

@@ -124,26 +124,26 @@ class Writer:
                     return
             except KubeError as second:
                 error = second
-        rule = refusals.rule(error)
+        rule, ledger = refusals.rule(error), self._state.ledger
+        is_silent = isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF
+        if is_silent and isinstance(step, Write) and step.create:
+            ledger.unknown.add(step.id)
+        if ledger.note_answer(step.id, is_silent=is_silent):
+            rule = refusals.UNANSWERED_AGAIN
         if rule.reaction is Reaction.REREAD and self._pass.reads.may_read(step.id):
             try:
                 if await self._reread(step):
                     return
             except (Forbidden, Undecodable) as unread:
                 error, rule = unread, refusals.rule(unread)
-        is_unanswered = isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF
-        if is_unanswered and self._state.ledger.note_silence(step.id):
-            rule = refusals.UNANSWERED_AGAIN
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
-            if isinstance(step, Write) and step.create:
-                self._state.ledger.unanswered(step.id)
             raise error
         blocked = _blocked(step, error)
         message = f"{step.ref}{_stays(step)}: {error.message}{_unchanged(blocked)}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.failed.add(step.id)
         refusals.record(
-            self._state.ledger,
+            ledger,
             step,
             error,
             request=_request(step),
