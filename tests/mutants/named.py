@@ -125,8 +125,8 @@ NAMED = (
     Named(
         "what a list does not have stays in the cache",
         "operator/hedgerow/runtime/cache/store.py",
-        "if entry.version <= number",
-        "if entry.version <= 0",
+        "entry.version > number or any(",
+        "entry.version > 0 or any(",
     ),
     Named(
         "answers to writes are not taken in",
