@@ -51,6 +51,7 @@ def operator(
         clock=clock,
         permission=permission,
         server_time=server_time or cluster.server_time,
+        own_namespace=installation.system_namespace,
     )
     return ControllerRunner(cast("Any", cluster), planner, meters, limits)
 

@@ -33,7 +33,7 @@ class Syncing:
         options: Selection | None = None,
     ) -> None:
         self.server = Editable((*BUILTIN, NAMESPACE), namespaces=())
-        for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
+        for name in (HOME, "hedgerow-system", "kube-system", *(namespaces or ("team-a", "team-b"))):
             self.open(name)
         self.restart(options=options or Selection())
 

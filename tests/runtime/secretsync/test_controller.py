@@ -30,14 +30,14 @@ class TestCopies:
         await sync.settle()
         before, asked = len(sync.writes), len(sync.world.cluster.sent)
 
-        sync.open("team-c")
+        sync.open("apps")
         sync.world.deliver()
         assert await sync.world.work() == 1
         await sync.settle()
 
         assert len(sync.writes) - before == 50
         assert len(sync.world.cluster.sent) - asked == 50
-        assert all(sync.get(f"app{number}", "team-c") for number in range(50))
+        assert all(sync.get(f"app{number}", "apps") for number in range(50))
 
     async def test_a_terminating_namespace_is_left_alone(self):
         sync = Syncing()

@@ -157,10 +157,11 @@ OURS = {"hedgerow.dev/controller": "secretsync", "source.k8s.ziwon.dev/app": HOM
 USER = {"user": "two"}
 COPIES = (
     row(
-        "each namespace gets one but the source's and the skipped ones",
+        "each namespace gets one but the source's, the operator's and the skipped ones",
         APP,
         looked(
             {
+                "app in hedgerow-system": None,
                 f"type of app in {A}": TYPE,
                 f"source of app in {A}": f"{HOME}/app",
                 f"labels of app in {A}": OURS,
