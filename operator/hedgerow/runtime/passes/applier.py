@@ -64,9 +64,7 @@ class Applier:
             raise
         answer = applied.obj
         action = "created" if write.create else _action(before, answer)
-        old, manager = before or {}, self.field_manager
-        may_give_up = action == "configured" and not write.is_status
-        given_up = may_give_up and _gave_up(old, answer, manager)
+        given_up = not write.is_status and _gave_up(before or {}, answer, self.field_manager)
         self._count(write, "released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)

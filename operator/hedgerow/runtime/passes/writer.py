@@ -52,11 +52,15 @@ class Writer:
         if self._context.planner.is_unread(step.ref):
             self._pass.failed.add(step.id)
             return
+        reads = self._pass.reads
         try:
-            if isinstance(step, Write):
-                await self.write(step)
-            else:
+            if isinstance(step, Deletion):
                 await self._delete(step)
+                return
+            # A create that is refused carries the whole child; to read its name does not.
+            looks = step.create and self._state.ledger.reads_names and reads.may_read(step.id)
+            if not looks or await reads.child(step.ref) is None:
+                await self.write(step)
         except KubeError as error:
             await self._refused(step, error)
 
@@ -66,11 +70,6 @@ class Writer:
         Raises KubeError.
         """
         current, context, state = self._pass, self._context, self._state
-        # A create that is refused carries the whole child; to read its name does not.
-        if write.create and state.ledger.reads_names and current.reads.may_read(write.id):
-            namesake = await current.reads.child(write.ref)
-            if namesake is not None:
-                return False
         plan_input = current.observation.plan_input
         before = current.observation.live if write.is_status else plan_input.live.get(write.child)
         applied = await context.applier.apply(write, before)
