@@ -355,6 +355,6 @@ def _quoted(char: str) -> str:
     if char.isprintable():
         return char
     code = ord(char)
-    if code < ord(" ") or code == _DELETE:
+    if code <= _DELETE:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < _BASIC_PLANE else f"\\U{code:08x}"

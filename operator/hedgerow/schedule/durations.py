@@ -66,7 +66,7 @@ def _fraction(digits: str, size: int) -> int:
     """Return the nanoseconds of a fraction, with the same floating-point rounding as Go."""
     value, scale = 0, 1.0
     for digit in digits:
-        if value * 10 + int(digit) > _LIMIT or value > (_LIMIT - 1) // 10:
+        if value > (_LIMIT - 1) // 10:  # Go may stop one digit earlier: less than a nanosecond
             break
         value = value * 10 + int(digit)
         scale *= 10

@@ -109,8 +109,7 @@ def missed_count(
         if earliest > record.before:
             within = 1 + passed_over(schedule, earliest, record.last) - made
         too_many = within >= MOST_MISSED
-    if too_many and record.before:
-        since = record.before
+        since = record.before if too_many else since
     remembered = 0 if record.fresh else cj.status.missed or 0
     return MissedCount(
         missed=starts.missed or max(passed, remembered, 0),
