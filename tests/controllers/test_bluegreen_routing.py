@@ -120,6 +120,11 @@ class TestRouting:
 
         assert says(desired, "Stalled") == "True/NoSpec"
 
+    def test_without_a_service_the_colour_that_it_selected_last_is_recorded(self):
+        former = {"routeTo": "Green", "routed": {"phase": "Blue", "template": "t"}}
+
+        assert compose(bluegreen(former), observed(BLUE_UP)).status.routed.phase == "Green"
+
     def test_a_refused_service_is_no_lack_of_the_colour(self):
         refused = frozenset({("Service", "demo")})
 

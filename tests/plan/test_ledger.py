@@ -288,6 +288,7 @@ class TestUndone:
         ledger.renew(generation=generation)
 
         assert not ledger.waits(write("a", "z"), now)
+        assert ledger.entry(DEMO).undone == 0
         assert ledger.entry(DEMO).restored == ({} if generation else {".a": now})
 
     def test_writes_of_different_intents_are_bounded_too(self):

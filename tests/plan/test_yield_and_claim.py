@@ -61,7 +61,7 @@ CASES = [
     Case("x[on=true,n=-1]", (".x[n=-1,on=true]",)),
     Case('x[name="a]b"].c', ('.x[name="a]b"].c',)),
     Case("x[*].c", ('.x[name="a]b\\"["].c',), ('.x[name="a"].b[name="x"].c',)),
-    Case('x[name="a,b;c"]', ('.x[name="a,b;c"]',)),
+    Case('x[name="a, ]b;c"]', ('.x[name="a, ]b;c"]',)),
     Case('x[name="\\""]', ('.x[name="\\""]',), ('.x[name=""]',)),
     Case("metadata.labels.app.kubernetes.io/name", (".metadata.labels.app.kubernetes.io/name",)),
     Case("a+b", (".a+b",), (".aab",)),

@@ -40,7 +40,8 @@ class TestBlueGreenSpec:
         assert spec.ports == (Port(name="http", port=80, protocol="TCP"),)
 
     @pytest.mark.parametrize(
-        "given", [{"routeTo": "Purple"}, {"promotion": "Never"}, {"ports": []}]
+        "given",
+        [{"routeTo": "Purple"}, {"promotion": "Never"}, {"ports": []}, {"ports": [{"port": 0}]}],
     )
     def test_what_the_schema_refuses_the_model_refuses_too(self, given):
         with pytest.raises(ValidationError):

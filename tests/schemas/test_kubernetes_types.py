@@ -166,7 +166,7 @@ class TestUpstream:
 
 class TestExcerpt:
     def test_an_excerpt_holds_the_named_types_and_all_they_need(self):
-        whole = document(A=obj(b=ref("B")), B=NAMED, C=NAMED)
+        whole = document(A=obj(b={"allOf": [ref("B")]}), B=NAMED, C=NAMED)
 
         assert set(excerpt(whole, ["A"])["components"]["schemas"]) == {"A", "B"}
 
