@@ -16,18 +16,13 @@ from kube.fakes import reply, status
 pytestmark = pytest.mark.anyio
 
 TOKEN = "eyJ.secret.xyz"
-PROMETHEUS = User(
-    "system:serviceaccount:monitoring:prometheus",
-    "0a1b",
-    ("system:serviceaccounts", "system:authenticated"),
-    {"authentication.kubernetes.io/pod-name": ("prometheus-0",)},
-)
-INFO = {
-    "username": PROMETHEUS.name,
-    "uid": PROMETHEUS.uid,
-    "groups": list(PROMETHEUS.groups),
+INFO: dict[str, Any] = {
+    "username": "system:serviceaccount:monitoring:prometheus",
+    "uid": "0a1b",
+    "groups": ["system:serviceaccounts", "system:authenticated"],
     "extra": {"authentication.kubernetes.io/pod-name": ["prometheus-0"]},
 }
+PROMETHEUS = User(**INFO)
 
 
 def answer(**told: Any) -> Any:
@@ -101,9 +96,9 @@ class TestAuthorize:
         (asked,) = server.requests
         assert asked.url.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         assert json.loads(asked.content)["spec"] == {
-            "user": PROMETHEUS.name,
-            "uid": PROMETHEUS.uid,
-            "groups": list(PROMETHEUS.groups),
+            "user": INFO["username"],
+            "uid": INFO["uid"],
+            "groups": INFO["groups"],
             "extra": INFO["extra"],
             "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
         }

@@ -22,10 +22,10 @@ import httpx
 import pytest
 
 from hedgerow.kube import pool
-from hedgerow.kube.connection import HEAD_LIMIT, READ_AHEAD, RECORD
+from hedgerow.kube.connection import HEAD_LIMIT, READ_AHEAD, RECORD, HttpConnection
 from hedgerow.kube.pool import Pool
 from hedgerow.kube.sockets import ABORTING, options
-from hedgerow.kube.transport import SLICE, STEP, Exchange, HttpRequest, unpacked
+from hedgerow.kube.transport import SLICE, STEP, HttpRequest, unpacked
 from hedgerow.kube.wire import Response
 from kube.pems import certificate
 
@@ -176,7 +176,7 @@ class Client:
         headers: dict[str, str] | None = None,
         read: float = 0.5,
         permit: Callable[[], object] | None = None,
-    ) -> AsyncIterator[Exchange]:
+    ) -> AsyncIterator[HttpConnection]:
         given = {"Host": "server", "Content-Length": str(len(content)), **(headers or {})}
         raw = [(name.encode(), value.encode()) for name, value in given.items()]
         request = HttpRequest(method, path.encode(), raw, content, read, permit=permit)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.credentials import LoginCredentials
     from hedgerow.kube.kubeconfig import ClusterAccess
     from hedgerow.kube.transport import Transport
+    from hedgerow_schemas.base import Object
 
 CONCURRENCY = 32
 """The most writes at once, and the most reads: about as many as the workers of three controllers in
@@ -99,16 +100,17 @@ async def _log_in(arguments: _LoginArguments, context: str | None, server: str =
     With `server`, the kubeconfig must still point at this server.
     """
     access = await kubeconfigs.choose(arguments.kubeconfig, context)
+    cluster: Object = access.config["clusters"][0]["cluster"]
     try:
         given = credentials.written(access) or await _asked(access)
-        bearer, url = await _bearer(arguments, access, given.token), httpx.URL(given.server)
+        bearer, url = await _bearer(arguments, access, given.token), httpx.URL(cluster["server"])
         requests, watches = [
             Channel(
-                new_transport(arguments, given, url, trust),
+                new_transport(arguments, cluster.get("proxy-url"), url, trust),
                 url,
                 bearer,
                 arguments.user_agent,
-                given.server_name,
+                cluster.get("tls-server-name"),
             )
             for trust in (given.requests, given.watches)
         ]
@@ -117,7 +119,7 @@ async def _log_in(arguments: _LoginArguments, context: str | None, server: str =
     except (ValueError, KeyError, RuntimeError, OSError, ImportError, httpx.InvalidURL) as error:
         raise _unusable(error, access) from error
     namespace = arguments.namespace or access.namespace
-    login = Login(given.server, access.context, namespace, requests, watches)
+    login = Login(cluster["server"], access.context, namespace, requests, watches)
     if server and login.server != server:
         await login.aclose()
         raise ConfigError(f"context {login.context} now is {login.server}, no longer {server}")
@@ -138,17 +140,13 @@ async def _bearer(arguments: _LoginArguments, access: ClusterAccess, token: str)
 
 
 def new_transport(
-    arguments: _LoginArguments,
-    given: LoginCredentials,
-    url: httpx.URL,
-    verify: ssl.SSLContext | bool,
+    arguments: _LoginArguments, proxy: str | None, url: httpx.URL, tls: ssl.SSLContext | bool
 ) -> Transport:
-    """Return our own transport, or httpx's for a proxy."""
+    """Return our own transport, or httpx's for a proxy; `tls` may say whether to verify."""
     options = sockets.options(arguments.unacknowledged)
-    tls = verify
     if not isinstance(tls, ssl.SSLContext):
         tls = httpx.create_ssl_context(verify=tls, trust_env=False)
-    if not given.proxy:
+    if not proxy:
         return Pool(
             url,
             tls=None if url.scheme == "http" else tls,
@@ -160,7 +158,7 @@ def new_transport(
         verify=tls,
         http2=False,  # the API server sends GOAWAY with a 401, which ends every other stream
         trust_env=False,
-        proxy=given.proxy,
+        proxy=proxy,
         limits=httpx.Limits(
             max_connections=None,
             max_keepalive_connections=arguments.concurrency or fallback.CONCURRENCY,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
     from hedgerow.shard import Shard
 
@@ -46,7 +45,7 @@ class Cluster:
     def __init__(
         self,
         session: Session,
-        writes: Sender | None = None,
+        writes: Session | fence.Fence | None = None,
         shard: Shard | None = None,
         patience: float = 0.0,
     ) -> None:

@@ -22,16 +22,12 @@ longer supported."""
 
 
 class LoginCredentials(NamedTuple):
-    """A server and how to log in there.
+    """How to log in.
 
-    `server_name` is the name on the server's certificate, if it is not that of the URL. `requests`
-    and `watches` are the TLS of the two channels, or whether certificates are verified.
+    `requests` and `watches` are the TLS of the two channels, or whether certificates are verified.
     """
 
-    server: str
     token: str
-    server_name: str | None
-    proxy: str | None
     requests: ssl.SSLContext | bool
     watches: ssl.SSLContext | bool
 
@@ -45,14 +41,8 @@ def written(access: ClusterAccess) -> LoginCredentials | None:
     user: Object = access.config["users"][0]["user"]
     if GIVEN_BY_OTHERS & user.keys():
         return None
-    return LoginCredentials(
-        cluster["server"],
-        str(user.get("token") or ""),
-        cluster.get("tls-server-name"),
-        cluster.get("proxy-url"),
-        _tls(cluster, user),
-        _tls(cluster, user),
-    )
+    token = str(user.get("token") or "")
+    return LoginCredentials(token, _tls(cluster, user), _tls(cluster, user))
 
 
 def _tls(cluster: Object, user: Object) -> ssl.SSLContext | bool:

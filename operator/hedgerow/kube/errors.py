@@ -1,26 +1,5 @@
 """Errors: failures of requests, at the API server or on the way to it: one class per situation.
 
-    KubeError
-      + ConfigError        no usable kubeconfig, context or credentials; nothing was sent yet
-      |   + NoCluster      there is no kubeconfig at all, and this is no pod
-      + Unreachable        no answer; if `sent`, the server may have acted nevertheless
-      |   + Dropped        an open watch was cut, or went silent
-      |   + Untrusted      the server's certificate is not signed by the authority that we trust
-      + Garbled            an answer that the protocol does not allow
-      |   + Oversized      an answer with more bytes than we ever read
-      |   + Undecodable    an object whose JSON cannot be decoded
-      + Unauthenticated    401
-      + Forbidden          403; `terminating` if only because the namespace is being deleted
-      + Missing            404; `served` is False if the server does not know the path itself
-      + Conflict           409 with causes: other field managers hold fields with other values
-      + Stale              409 without causes, or another uid: our view is out of date
-      + AlreadyExists      409: created by somebody else in the meantime
-      + Gone               410: the resource version or continue token is too old
-      + Invalid            400, 405, 413, 415, 422 and the 500 that apply answers to a bad body
-      + Throttled          429
-      + Unavailable        500, 502, 503, 504
-      + NotLeading         not sent at all: another process may be leading now
-
 `str(error)` is one line for a person: the request, then what was wrong.
 """
 # ruff: noqa: N818  # named for the situation; the module says that they are errors
@@ -245,7 +224,7 @@ class Conflict(KubeError):
 
 
 class Stale(KubeError):
-    """Our view is out of date: the resource version or the uid is no longer the object's."""
+    """409 without causes, or another uid: our view of the object is out of date."""
 
 
 class AlreadyExists(KubeError):
@@ -257,7 +236,10 @@ class Gone(KubeError):
 
 
 class Invalid(KubeError):
-    """The request itself is wrong; `causes` has the fields if the server names them."""
+    """400, 405, 413, 415, 422, and the 500 that apply answers to a bad body.
+
+    `causes` has the fields if the server names them.
+    """
 
 
 class Throttled(KubeError):
@@ -265,7 +247,7 @@ class Throttled(KubeError):
 
 
 class Unavailable(KubeError):
-    """The server, or what it depends on, failed; the request may have been carried out."""
+    """500, 502, 503, 504: the server or what it needs failed; it may have acted nevertheless."""
 
     @property
     def passing(self) -> bool:

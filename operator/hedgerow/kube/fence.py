@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
 
 if TYPE_CHECKING:
+    from hedgerow.kube.session import Session
     from hedgerow.kube.wire import Request, Response
 
 Permit = Callable[[], float]
@@ -21,30 +22,17 @@ def unheard(*_: object) -> None:
     """Do nothing."""
 
 
-class Sender(Protocol):
-    """A sender of requests: a session, or a fence before it."""
-
-    async def send(self, request: Request, *, seconds: float) -> Response:
-        """Send a request and return its successful answer. Raises KubeError."""
-        ...
-
-
 class Fence:
-    """A sender of writes that checks the permit of each.
+    """Sends the writes of a session, and checks the permit of each.
 
     It checks before the request is sent, and again, with `request.permit`, just before its bytes
     go to the connection. In between, waiting for a slot, a connection or the next attempt may have
     taken too long, or the process was stopped, or the machine slept.
     """
 
-    def __init__(
-        self,
-        sender: Sender,
-        permit: Permit,
-        unanswered: Hook = unheard,
-    ) -> None:
+    def __init__(self, session: Session, permit: Permit, unanswered: Hook = unheard) -> None:
         """`unanswered` is called for each write without an answer: it may still be carried out."""
-        self._sender = sender
+        self._session = session
         self._permit = permit
         self._unanswered = unanswered
 
@@ -57,7 +45,7 @@ class Fence:
         check(request, self._permit)
         fenced = replace(request, permit=self._permit, repeatable=False)
         try:
-            return await self._sender.send(fenced, seconds=seconds)
+            return await self._session.send(fenced, seconds=seconds)
         except KubeError as error:
             if isinstance(error, Unreachable) and error.sent:
                 self._unanswered()

@@ -32,7 +32,6 @@ _CLUSTER = ("server", "insecure-skip-tls-verify", "tls-server-name", "proxy-url"
 _USER = ("token", "username", "password")
 _SENT = (*_USER, "tokenFile", "exec", "auth-provider")
 """The credentials that are sent in headers; a client certificate is only used with TLS."""
-_FILES = ("certificate-authority", "client-certificate", "client-key")
 _BASE = "/directory"
 """The key under which an entry keeps its file's directory; no kubeconfig key has a slash."""
 

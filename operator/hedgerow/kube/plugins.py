@@ -46,14 +46,7 @@ async def asked(access: ClusterAccess, limit: float) -> LoginCredentials:
     # Shielded, so that no private key is left in a file; not with a plugin, which may hang.
     with anyio.fail_after(limit, shield=not access.plugin):
         requests, watches = await _authenticate(api, own)
-    return LoginCredentials(
-        cluster["server"],
-        str(api.auth.token or ""),
-        cluster.get("tls-server-name"),
-        cluster.get("proxy-url"),
-        requests,
-        watches,
-    )
+    return LoginCredentials(str(api.auth.token or ""), requests, watches)
 
 
 async def _authenticate(api: Api, own: set[str]) -> list[ssl.SSLContext | bool]:

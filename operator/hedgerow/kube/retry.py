@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 
 
-def _loop_time() -> float:
+def loop_time() -> float:
     """Return the event loop's time; `anyio.current_time` takes ten times as long to find it."""
     return asyncio.get_running_loop().time()
 
 
-def _elapsed() -> float:
-    """Return the seconds of a clock that goes on while the machine sleeps, where there is one."""
+def boot_time() -> float:
+    """Return the seconds of a clock that goes on while the machine sleeps; only Linux has it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -36,10 +36,10 @@ class RetryClock(Struct, frozen=True):
     [0, 1). `elapsed` returns seconds that also count while the machine sleeps.
     """
 
-    now: Callable[[], float] = _loop_time
+    now: Callable[[], float] = loop_time
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     draw: Callable[[], float] = random.random
-    elapsed: Callable[[], float] = _elapsed
+    elapsed: Callable[[], float] = boot_time
 
 
 def pause(error: KubeError, attempt: int, *, remaining: float, draw: float) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hedgerow.kube.errors import Garbled
@@ -21,17 +20,12 @@ NOWHERE: Final = "no.namespace"
 """No namespace can have this name: in it, only rights in all namespaces are left."""
 
 
-class User(Struct, frozen=True):
-    """A user, as the API server identifies them."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-
-
-class _UserInfo(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(strict=True)
+
+
+class User(_Strict):
+    """A user, as the API server identifies them."""
 
     username: str = ""
     uid: str = ""
@@ -39,18 +33,14 @@ class _UserInfo(BaseModel):
     extra: dict[str, list[str]] = {}
 
 
-class _Status(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Status(_Strict):
     authenticated: bool = False
-    user: _UserInfo = Field(default_factory=_UserInfo)
+    user: User = Field(default_factory=User)
     allowed: bool = False
     denied: bool = False
 
 
-class _Rule(BaseModel):
-    model_config = ConfigDict(strict=True, populate_by_name=True)
-
+class _Rule(_Strict):
     verbs: list[str] = []
     groups: list[str] = Field(default=[], alias="apiGroups")
     resources: list[str] = []
@@ -62,19 +52,13 @@ class _Rule(BaseModel):
         return is_named and all({value, "*"} & set(given) for value, given in asked)
 
 
-class _Rules(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    rules: list[_Rule] = Field(default=[], alias="resourceRules")
-
-
-class Rights(Struct, frozen=True):
+class Rights(_Strict):
     """What we may do in one namespace, or in all.
 
     There may be more rights, since an authorizer need not be able to list its rules.
     """
 
-    rules: tuple[_Rule, ...]
+    rules: list[_Rule] = Field(default=[], alias="resourceRules")
 
     def allow(self, verb: str, group: str, resource: str, name: str = "") -> bool:
         """Return whether a rule allows to `verb` a resource, or one such as `jobs/status`.
@@ -92,10 +76,9 @@ async def own_rights(cluster: Cluster, namespace: str) -> Rights:
     """
     status = await cluster.review(RULES, {"namespace": namespace or NOWHERE}, timeout=SECONDS)
     try:
-        rules = _Rules.model_validate(status)
+        return Rights.model_validate(status)
     except ValidationError:
-        return Rights(())
-    return Rights(tuple(rules.rules))
+        return Rights()
 
 
 async def may_we(
@@ -117,9 +100,7 @@ async def authenticate(cluster: Cluster, token: str) -> User | None:
     Needs `create` on `tokenreviews.authentication.k8s.io`. Raises KubeError.
     """
     status = await _review(cluster, TOKEN, {"token": token})
-    if not (status.authenticated and status.user.username):
-        return None
-    return _user(status.user)
+    return status.user if status.authenticated and status.user.username else None
 
 
 async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
@@ -128,19 +109,14 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
     spec = {
-        "user": user.name,
+        "user": user.username,
         "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
+        "groups": user.groups,
+        "extra": user.extra,
         "nonResourceAttributes": {"path": path, "verb": verb},
     }
     status = await _review(cluster, SUBJECT, spec)
     return status.allowed and not status.denied
-
-
-def _user(info: _UserInfo) -> User:
-    extra = {key: tuple(values) for key, values in info.extra.items()}
-    return User(info.username, info.uid, tuple(info.groups), extra)
 
 
 async def _review(cluster: Cluster, kind: str, spec: Mapping[str, Any]) -> _Status:

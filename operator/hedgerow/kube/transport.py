@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import httpx
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+
+    from hedgerow.kube.connection import HttpConnection
+    from hedgerow.kube.fallback import HttpxExchange, HttpxTransport
+    from hedgerow.kube.pool import Pool
+
+    Transport = Pool | HttpxTransport
+    """Connections to one server.
+
+    Errors are those of httpx. ConnectError and ConnectTimeout mean that nothing was sent. After
+    every other one the request may have been carried out.
+    """
+    Exchange = HttpConnection | HttpxExchange
+    """An answer whose head has arrived; its body is read piece by piece."""
 
 CONNECT = 5.0
 """Seconds until there is a connection."""
@@ -38,49 +51,6 @@ class HttpRequest(Struct, frozen=True):
     read: float
     server_name: str = ""
     permit: Callable[[], object] | None = None
-
-
-class Exchange(Protocol):
-    """An answer whose head has arrived; its body is read piece by piece."""
-
-    @property
-    def code(self) -> int:
-        """The status code."""
-        ...
-
-    @property
-    def headers(self) -> Sequence[tuple[bytes, bytes]]:
-        """The headers; their names are in any case."""
-        ...
-
-    async def read_piece(self) -> bytes:
-        """Return the next piece of the body, as it was sent; empty at its end."""
-        ...
-
-    async def aclose(self) -> None:
-        """End the exchange, whether the body was read to its end or not."""
-        ...
-
-
-class Transport(Protocol):
-    """Connections to one server.
-
-    Errors are those of httpx. ConnectError and ConnectTimeout mean that nothing was sent. After
-    every other one the request may have been carried out.
-    """
-
-    @property
-    def concurrency(self) -> int:
-        """How many requests at once it is good for."""
-        ...
-
-    async def send(self, request: HttpRequest) -> Exchange:
-        """Send a request; return its answer once the head has arrived. Raises httpx's errors."""
-        ...
-
-    async def aclose(self) -> None:
-        """Cut every connection."""
-        ...
 
 
 async def unpacked(exchange: Exchange) -> AsyncGenerator[bytes]:

@@ -7,7 +7,7 @@ arrival) to (outcome, phase), modelled after kube-rs's watcher.
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -32,6 +32,8 @@ from hedgerow.objects import Key, version_number
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.picked import Picked
     from hedgerow_schemas.base import ApiResource, Object
 
 STEADY = 30.0
@@ -258,37 +260,6 @@ def _is_older(version: str, last: str) -> bool:
     return 0 < version_number(version) < version_number(last)
 
 
-class ListerWatcher(Protocol):
-    """The part of a cluster that `reflect` uses."""
-
-    async def list(
-        self,
-        api: ApiResource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        reduce: Callable[[Object], Object] = ...,
-    ) -> Listing:
-        """Return all objects, each reduced when its page arrives."""
-        ...
-
-    def watch(
-        self,
-        api: ApiResource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        since: str = "",
-        initial: bool = False,
-        seconds: int = ...,
-        idle: float = ...,
-    ) -> AsyncGenerator[WatchEvent]:
-        """Yield the events from a version on, or from the beginning."""
-        ...
-
-
 class _Subject(Struct, frozen=True):
     """The objects to watch, and how long a silence may be."""
 
@@ -312,7 +283,7 @@ class _Subject(Struct, frozen=True):
 
 
 async def reflect(
-    cluster: ListerWatcher,
+    cluster: Cluster | Picked,
     api: ApiResource,
     namespace: str = "",
     *,
@@ -366,7 +337,7 @@ async def reflect(
 
 
 async def _arrivals(
-    cluster: ListerWatcher, subject: _Subject, phase: WatchPhase, timing: RetryClock
+    cluster: Cluster | Picked, subject: _Subject, phase: WatchPhase, timing: RetryClock
 ) -> AsyncGenerator[Arrival]:
     """List or watch as `phase` requires; yield the events, and how it ended."""
     began = timing.now()

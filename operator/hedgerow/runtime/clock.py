@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from hedgerow.contract import Observed
+from hedgerow.kube.retry import boot_time, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 JUMP = 1.0
-
-_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""This clock goes on while the machine sleeps; only Linux has it."""
 
 
 class Clock(Protocol):
@@ -49,11 +45,11 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """Return the event loop's time, in seconds."""
-        return asyncio.get_running_loop().time()  # anyio's takes ten times as long to find it
+        return loop_time()
 
     def elapsed(self) -> float:
         """Return the seconds since the machine started; on Linux they include sleep."""
-        return time.clock_gettime(_BOOT)
+        return boot_time()
 
     def jitter(self) -> float:
         """Return a random number in [0, 1)."""

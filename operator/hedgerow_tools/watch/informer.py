@@ -19,14 +19,14 @@ from hedgerow_tools.watch.lines import WatchNotice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.kube.watch import ListerWatcher
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow_schemas.base import ApiResource, Object
     from hedgerow_tools.watch.lines import Printer
 
 
 async def inform(
-    cluster: ListerWatcher,
+    cluster: Cluster,
     api: ApiResource,
     namespace: str,
     *,

@@ -31,7 +31,6 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.fence import unheard
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session
-from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
 from hedgerow.process.leaderelection import thread
 from hedgerow.registry import Registry
@@ -75,7 +74,7 @@ class ProcessLogin(Login):
         self._process, self._life = process, process.life
 
     @asynccontextmanager
-    async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Exchange]:
+    async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Any]:
         if self._process.life != self._life:
             raise httpx.ConnectError("the process is dead")
         async with super().exchange(request, read=read) as answer:

@@ -13,7 +13,6 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.fallback import HttpxExchange
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session
-from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
 from support.server.apiserver import ApiServer
 
@@ -50,7 +49,7 @@ class Login:
         self._api, self._name, self.namespace = api, name, namespace
 
     @asynccontextmanager
-    async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Exchange]:
+    async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[HttpxExchange]:
         watch = request.verb == "watch"
         async with self._api.call(self._name, request, read=read, watch=watch) as response:
             yield HttpxExchange(response)
