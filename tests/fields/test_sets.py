@@ -5,15 +5,7 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.applyconfiguration import declaring
-from hedgerow.fields.sets import (
-    ABSENT,
-    Values,
-    is_key,
-    leaves,
-    members,
-    union,
-    with_places,
-)
+from hedgerow.fields.sets import ABSENT, Values, is_key, members, with_places
 from support.objects.judged import OTHER, OURS, item, live, want
 
 LEAF: dict[str, Any] = {}
@@ -31,16 +23,8 @@ PLACES = [
 ]
 
 
-class TestLeaves:
-    def test_they_are_the_places_with_nothing_below(self):
-        assert list(leaves(TREE)) == PLACES
-
-    def test_what_is_held_as_such_alone_is_one(self):
-        tree = {"f:a": {".": LEAF}, "f:b": LEAF, ".": LEAF, "f:s": {'v:"x"': LEAF}}
-
-        assert list(leaves(tree)) == [("f:a",), ("f:b",), ("f:s", 'v:"x"')]
-
-    def test_members_are_these_and_what_is_held_as_such(self):
+class TestPlaces:
+    def test_members_are_the_fields_and_what_is_held_as_such(self):
         assert list(members(TREE)) == [
             ("f:metadata", "f:labels"),
             PLACES[0],
@@ -72,8 +56,9 @@ class TestParts:
 
         assert more["f:spec"]["f:paused"] == LEAF
         assert more["f:data"] == {"f:x": LEAF}
-        assert list(leaves(more)) == [*PLACES, ("f:spec", "f:paused"), ("f:data", "f:x")]
-        assert list(leaves(TREE)) == PLACES
+        assert more["f:metadata"] == TREE["f:metadata"]
+        assert list(members(more)) == [*members(TREE), ("f:spec", "f:paused"), ("f:data", "f:x")]
+        assert "f:data" not in TREE
 
 
 class TestValues:
@@ -123,25 +108,7 @@ class TestDeclaring:
         assert (body["apiVersion"], body["kind"]) == ("apps/v1", "Deployment")
 
     def test_one_that_declared_nothing_declares_just_that(self):
-        obj = live(want(spec={"replicas": 5}, status={"a": 1}))
+        obj = live(want(spec={"replicas": 5}, data={"a": 1}))
 
-        assert declaring(obj, OURS, [("f:status", "f:a")], "status")["status"] == {"a": 1}
-        assert "spec" not in declaring(obj, OURS, [("f:status", "f:a")], "status")
-
-
-class TestUnion:
-    @pytest.mark.parametrize(
-        ("one", "other", "both"),
-        [
-            ({}, TREE, TREE),
-            ({"f:a": LEAF}, {"f:b": LEAF}, {"f:a": LEAF, "f:b": LEAF}),
-            ({"f:a": LEAF}, {"f:a": LEAF}, {"f:a": LEAF}),
-            ({"f:a": LEAF}, {"f:a": {"f:b": LEAF}}, {"f:a": {".": LEAF, "f:b": LEAF}}),
-            ({"f:a": {".": LEAF}}, {"f:a": {"f:b": LEAF}}, {"f:a": {".": LEAF, "f:b": LEAF}}),
-            ({"f:a": {"f:c": LEAF}}, {"f:a": {"f:b": LEAF}}, {"f:a": {"f:c": LEAF, "f:b": LEAF}}),
-        ],
-    )
-    def test_it_holds_what_either_holds_and_no_more(self, one, other, both):
-        for found in (union(one, other), union(other, one)):
-            assert found == both
-            assert set(members(found)) == {*members(one), *members(other)}
+        assert declaring(obj, OURS, [("f:data", "f:a")])["data"] == {"a": 1}
+        assert "spec" not in declaring(obj, OURS, [("f:data", "f:a")])

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import MOST_CAUSES
-from hedgerow.fields.sets import Values, leaves
+from hedgerow.fields.sets import Values
 from hedgerow.fields.unions import in_the_way
 from hedgerow_testing.memory.answers import Refused
 from hedgerow_testing.memory.kinds import BUILTIN
 from hedgerow_testing.memory.server import Server
+from hedgerow_tools.fields.sets import leaves
 from model.programs import ModelWorld
 from support.objects.judged import Object
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.remedies import overview, own, remedies, together, without_effect
+from hedgerow.plan.remedies import overview, own, remedies, without_effect
 from hedgerow.plan.yield_and_claim import CLAIM, LONGEST, YIELD, field_policy_of, place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -82,24 +82,6 @@ def test_only_what_works_is_offered_as_a_line_that_can_be_pasted(found, told):
     assert offered(found) == told
 
 
-class TestTogether:
-    def test_one_command_yields_all_and_one_claims_all(self):
-        fields = [field(".spec.replicas"), field(".spec.paused"), field(".spec.selector")]
-        first, take = together(OWNER, {}, fields)
-
-        assert shlex.split(first.command)[4] == (
-            f"{YIELD}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
-            " Deployment/web: spec.selector"
-        )
-        # What selects pods is never taken by force.
-        assert shlex.split(take.command)[4] == (
-            f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused"
-        )
-
-    def test_a_single_field_needs_none(self):
-        assert list(together(OWNER, {}, [field(".spec.replicas")])) == []
-
-
 def yielded(written: str) -> tuple[str, list[str]]:
     """Return the command that yields the replicas where this is yielded already, and its terms."""
     first, _ = remedies(OWNER, {YIELD: written}, field(".spec.replicas"))
@@ -150,17 +132,6 @@ class TestAnnotations:
         found = field(".spec.replicas")
 
         assert offered(found, yields="Deployment/web: spec.replicas") == []
-
-    def test_together_only_what_is_not_claimed_yet_is_claimed(self):
-        fields = [field(f".spec.{name}") for name in ("replicas", "paused", "minReadySeconds")]
-        claimed = {CLAIM: "Deployment/web: spec.replicas"}
-
-        _, take = together(OWNER, claimed, fields)
-
-        assert shlex.split(take.command)[5] == (
-            f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
-            " Deployment/web: spec.minReadySeconds"
-        )
 
     def test_a_claim_on_a_cluster_scoped_resource_has_no_effect_and_is_not_offered(self):
         wide = ObjectRef(BlueGreen.api, "", "demo", "uid")

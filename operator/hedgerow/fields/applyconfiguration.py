@@ -80,23 +80,15 @@ def _list(live: list[Any], tree: Tree) -> list[Any]:
     return [item(live[i], elements[i], tree[elements[i]]) for i in sorted(elements)]
 
 
-def declaring(
-    live: Object, manager: str, places: Iterable[FieldPath], subresource: str = ""
-) -> Object:
+def declaring(live: Object, manager: str, places: Iterable[FieldPath]) -> Object:
     """Return the apply that makes a manager hold these places too, with their live values.
 
     It declares again all that the manager declared before: an apply removes what it leaves out.
     The server refuses it if the object has another version than `live`.
     """
-    tree = with_places(entry(live, manager, subresource) or {}, places)
-    meta = metadata(live)
-    held = {
-        "manager": manager,
-        "operation": "Apply",
-        "subresource": subresource,
-        "fieldsV1": tree,
-    }
-    body = extract({**live, "metadata": {**meta, "managedFields": [held]}}, manager, subresource)
+    tree = with_places(entry(live, manager) or {}, places)
+    held = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
+    body = extract({**live, "metadata": {**metadata(live), "managedFields": [held]}}, manager)
     return versioned(body or {}, live)
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import to_ascii
-from hedgerow.fields.applyconfiguration import item, without_nulls
+from hedgerow.fields.applyconfiguration import item
 from hedgerow.fields.canonical import builtin, canonical_value, identical, same
 from hedgerow.fields.managed_fields import Entries, Holder, entries, entry, held
 from hedgerow.fields.paths import (
@@ -259,11 +259,6 @@ def _steps(place: _Place) -> tuple[str, ...]:
     return tuple(reversed(field_path))
 
 
-__all__ = [
-    "Holder", "Leaf", "Verdict", "entry", "judge", "leave_out", "residual", "same",
-    "without_nulls",
-]  # fmt: skip
-
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _METADATA_IDENTITY: Final = frozenset({
     "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion",
@@ -421,7 +416,8 @@ def without_yielded(
     mine = entry(live, manager) or {}
     left = {
         field_path
-        for field_path in _foreign(live, manager)
+        for _, tree in held(live, but=(manager, "")).pairs
+        for field_path in _leaves(tree or {}, ())
         if is_yielded(field_path) and not subtree(mine, field_path)
     }
     leaves = [
@@ -439,7 +435,7 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     if not builtin(str(want.get("apiVersion", ""))):
         return want
     spelled: dict[FieldPath, _Edit] = {
-        leaf.field_path: partial(_replaced, leaf.live)
+        leaf.field_path: lambda _, live=leaf.live: live
         for leaf in verdict.contested
         if identical(canonical_value(leaf.want, leaf.field_path), leaf.live)
     }
@@ -515,10 +511,6 @@ def _edited(want: Any, edits: Mapping[FieldPath, _Edit]) -> Any:
     return {**there, **below}
 
 
-def _replaced(value: Any, _: Any) -> Any:
-    return value
-
-
 def _elements(mine: Tree, others: Entries, place: FieldPath) -> list[str]:
     known = dict.fromkeys((*(subtree(mine, place) or ()), *others.at(place).elements()))
     return [element for element in known if element != SELF]
@@ -546,11 +538,6 @@ def covers(want: Any, live: Any) -> bool:
     if is_list(want):
         return is_list(live) and len(want) == len(live) and all(map(covers, want, live))
     return identical(want, live)
-
-
-def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:
-    for _, tree in held(live, but=(manager, "")).pairs:
-        yield from _leaves(tree or {}, ())
 
 
 def _leaves(tree: Tree, field_path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

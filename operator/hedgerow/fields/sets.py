@@ -1,4 +1,4 @@
-"""Sets: leaves, union and difference of fieldsV1 trees, and the values they select."""
+"""Sets: the places of fieldsV1 trees, and the values that they select."""
 
 from __future__ import annotations
 
@@ -18,20 +18,8 @@ ABSENT: Final = object()
 """Stands for a missing value; null is a value."""
 
 
-def leaves(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
-    """Yield each place of a tree that has no other place below it."""
-    for element, below in tree.items():
-        if element == SELF:
-            continue
-        place = (*above, element)
-        if any(inner != SELF for inner in below):
-            yield from leaves(below, place)
-        else:
-            yield place
-
-
 def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
-    """Yield each place that a tree holds: its leaves, and the maps, lists and items held too."""
+    """Yield each place that a tree holds: fields, and the maps, lists and items held as such."""
     for element, below in tree.items():
         if element == SELF:
             continue
@@ -39,20 +27,6 @@ def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
         if not below or SELF in below:
             yield place
         yield from members(below, place)
-
-
-def union(tree: Tree, other: Tree) -> Tree:
-    """Return the union of two trees that begin at the object; an empty one holds nothing."""
-    both = {
-        element: _union_below(tree[element], other[element]) for element in tree if element in other
-    }
-    return {**tree, **other, **both}
-
-
-def _union_below(below: Tree, other: Tree) -> Tree:
-    whole = union(below, other)
-    # An empty tree holds the place itself, which has to be written where there is more below it.
-    return {SELF: {}, **whole} if whole and not (below and other) else whole
 
 
 def subtree(tree: Tree, field_path: Iterable[str]) -> Tree | None:

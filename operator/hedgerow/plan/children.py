@@ -35,7 +35,7 @@ from hedgerow.objects import (
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.declaration import declared_part
-from hedgerow.plan.input import PlanInput, has_no_holder, is_scaled_to_zero
+from hedgerow.plan.input import is_scaled_to_zero
 from hedgerow.plan.ledger import NO_ENTRY, RECHECK_NAME, WITHOUT, EntryState, LedgerEntry
 from hedgerow.plan.remedies import owned_again, without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
+    from hedgerow.plan.input import PlanInput
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
 
 
@@ -127,6 +128,7 @@ class ChildPlanner:
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Mapping[str, Any]
     ) -> None:
         self.plan_input = plan_input
+        self._waits = ""
         self.once = False
         self.after: frozenset[str] = frozenset()
         self.anew = False
@@ -302,7 +304,8 @@ class ChildPlanner:
     @cached_property
     def _declared(self) -> str:
         """A digest of the declaration; the rest of the manifest depends on the live object."""
-        return checksum(self.fields)
+        # Judge again once a contribution waits no longer, although nothing else has changed.
+        return checksum(self.fields, self._waits)
 
     def _settled(self, contested: ContestedLeaves, entry: LedgerEntry) -> Plan:
         return Plan(
@@ -361,11 +364,9 @@ class ChildPlanner:
         for word in (YIELD, CLAIM):
             for entry, at in self.plan_input.field_policy.first(word, *self.id, places):
                 field, leaf = places[at]
-                why = self._without_effect(word, field.reason or "", leaf.field_path)
+                why = self._waits if word == CLAIM else ""
+                why = why or without_effect(word, field.reason or "", leaf.field_path)
                 yield f"{word}: {entry.text} has no effect on {self.ref} {leaf.path}: {why}"
-
-    def _without_effect(self, word: str, reason: str, field_path: FieldPath) -> str:
-        return without_effect(word, reason, field_path)
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Return the leaves that we held before and that nobody holds now."""
@@ -405,7 +406,8 @@ class ChildPlanner:
         return self.plan_input.field_policy.yielded(*self.id, field_path)
 
     def _is_claimed(self, leaf: Leaf) -> bool:
-        return self.plan_input.field_policy.claimed(*self.id, leaf.field_path)
+        is_claimed = self.plan_input.field_policy.claimed(*self.id, leaf.field_path)
+        return is_claimed and not self._waits
 
     def _is_reported(self, leaf: Leaf) -> bool:
         return self.plan_input.is_given_up(self.ref, leaf.path)
@@ -418,8 +420,8 @@ class ContributionPlanner(ChildPlanner):
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
     ) -> None:
         """Plan a contribution; `waits`: why nothing is taken by force now, even if claimed."""
-        self._waits = waits
         self._prepare(plan_input, api, name, fields)
+        self._waits = waits
 
     @cached_property
     def want(self) -> Object:
@@ -435,23 +437,10 @@ class ContributionPlanner(ChildPlanner):
     def _write(self, write: Write, contested: ContestedLeaves, rest: Write | None = None) -> Plan:
         return super()._write(replace(write, foreign=True), contested, rest)
 
-    @cached_property
-    def _declared(self) -> str:
-        # Judge again once a contribution waits no longer, although nothing else has changed.
-        return checksum(self.fields, self._waits) if self._waits else checksum(self.fields)
-
     @property
     def _may_be_new(self) -> bool:
         # Another number for an object that is not ours does not undo that somebody scaled it to 0.
         return self.plan_input.spec_changed
-
-    def _is_claimed(self, leaf: Leaf) -> bool:
-        return not self._waits and super()._is_claimed(leaf)
-
-    def _without_effect(self, word: str, reason: str, field_path: FieldPath) -> str:
-        if word == CLAIM and self._waits:
-            return self._waits
-        return super()._without_effect(word, reason, field_path)
 
 
 def _parted(
@@ -461,12 +450,6 @@ def _parted(
     tested = [(leaf, test(leaf)) for leaf in leaves]
     failed = tuple(leaf for leaf, passed in tested if not passed)
     return failed, tuple(leaf for leaf, passed in tested if passed)
-
-
-__all__ = [
-    "RESTORE_ONCE_IN", "Plan", "PlanInput", "contributions_of", "has_no_holder", "plan_abandoned",
-    "plan_own", "plan_resource",
-]  # fmt: skip
 
 
 def plan_resource(
@@ -495,7 +478,7 @@ def plan_resource(
     parts = _with_way_back(plan_input, desired.children, parts)
     contributable, own = contributable or {}, plan_input.resource.api
     contributed_kinds = {api.kind: api for api in contributable if api != own}
-    contributions, problems = _contributions(plan_input, desired, contributable)
+    contributions, problems = contributions_of(plan_input, desired, contributable)
     for part in _contributed(plan_input, contributions, contributed_kinds):
         parts.append(part)
         yield
@@ -637,15 +620,8 @@ Contributions = dict[ChildId, "Contribution | None"]
 
 def contributions_of(
     plan_input: PlanInput, desired: Desired, contributable: ContributableFields
-) -> Contributions:
-    """Return the contribution to each target that compose names."""
-    return _contributions(plan_input, desired, contributable)[0]
-
-
-def _contributions(
-    plan_input: PlanInput, desired: Desired, contributable: ContributableFields
 ) -> tuple[Contributions, tuple[Problem, ...]]:
-    """Return the contribution to each target, and the problems of those that cannot be made."""
+    """Return the contribution to each target that compose names, and why some cannot be made."""
     contributions: Contributions = {}
     problems: list[Problem] = []
     for contribution in desired.contributions:
@@ -741,7 +717,4 @@ def plan_own(plan_input: PlanInput, contributions: Contributions, text: str | No
         given: Object = meta.get("annotations") or {}
         annotations = {**given, STATUS_ANNOTATION: annotation}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
-    if fields:
-        return ContributionPlanner(plan_input, resource.api, resource.name, fields, waits).decide()
-    let_go = give_back(resource.api, live, plan_input.field_manager) if live else None
-    return Plan(writes=(let_go,) if let_go else ())
+    return _contribution(plan_input, resource.api, resource.name, fields, waits)

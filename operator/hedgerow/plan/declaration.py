@@ -143,7 +143,8 @@ def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:
     if field is not None and controller.is_custom:
         hints = get_args(field.annotation) or (field.annotation,)
         kinds = [hint for hint in hints if isinstance(hint, type) and hint is not NoneType]
-        if kinds and not any(_are_related(type(status), kind) for kind in kinds):
+        own = type(status)
+        if kinds and not any(issubclass(own, kind) or issubclass(kind, own) for kind in kinds):
             expected = " or ".join(kind.__name__ for kind in kinds)
             return f"{class_of(status)} as `status`, not {expected}"
     try:
@@ -151,10 +152,6 @@ def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:
     except PydanticSerializationError:
         is_json = False
     return "" if is_json else f"a {class_of(status)} with a value that its model does not take"
-
-
-def _are_related(first: type, second: type) -> bool:
-    return issubclass(first, second) or issubclass(second, first)
 
 
 def _named_target(part: Child | Contribution) -> tuple[str, str]:

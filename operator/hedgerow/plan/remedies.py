@@ -31,15 +31,13 @@ from hedgerow.plan.yield_and_claim import (
 from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import ContestedField
 
 LEAVE: Final = "To leave it as it is"
-LEAVE_ALL: Final = "To leave all fields that can be yielded"
-TAKE_ALL: Final = "To take back all fields that can be claimed"
 TAKE: Final = "To take it back"
 REMOVE: Final = "To remove it"
 RESTORE: Final = "To put it back"
@@ -93,13 +91,13 @@ def _remedies(
         yield adopt(resource, REMOVE, field.object, field, "" if whole else f"{field.path}.**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
         if not (is_ours(field_path) or is_fixed(field_path)):
-            yield from _annotate(resource, annotations, CLAIM, RESTORE, field)
+            yield from annotate(resource, annotations, CLAIM, RESTORE, field)
     elif field.reason == UNKNOWN_OWNER:
-        yield from _annotate(resource, annotations, YIELD, LEAVE, field)
+        yield from annotate(resource, annotations, YIELD, LEAVE, field)
         yield adopt(resource, REMOVE, field.object, field)
     else:
         if not is_ours(field_path):
-            yield from _annotate(resource, annotations, YIELD, LEAVE, field)
+            yield from annotate(resource, annotations, YIELD, LEAVE, field)
         if field.manager == BEFORE_FIRST_APPLY.manager:
             yield adopt(resource, TAKE, field.object, field)
         elif is_controller_label(field_path) and field.declared:
@@ -107,33 +105,7 @@ def _remedies(
         elif is_ours(field_path) or is_fixed(field_path):
             yield adopt(resource, TAKE, field.object, field, field.path)
         else:
-            yield from _annotate(resource, annotations, CLAIM, TAKE, field)
-
-
-def together(
-    resource: ObjectRef,
-    annotations: Mapping[str, str],
-    fields: Sequence[ContestedField],
-    *,
-    program: str = PROGRAM,
-    command: str = "",
-) -> Iterator[Remedy]:
-    """Yield the commands that settle several contested fields at once; arguments as of `remedies`.
-
-    The commands of `remedies` replace each other: they write the same annotation.
-    """
-    offered = [
-        (field, remedies(resource, annotations, field, program=program, command=command))
-        for field in fields
-    ]
-    for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
-        meant = [
-            field
-            for field, remedies_of in offered
-            if any(f"{word}=" in remedy.command for remedy in remedies_of)
-        ]
-        if len(meant) > 1:
-            yield from _annotate(resource, annotations, word, effect, *meant)
+            yield from annotate(resource, annotations, CLAIM, TAKE, field)
 
 
 def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
@@ -212,7 +184,7 @@ def _label(resource: ObjectRef, field: ContestedField) -> Remedy:
     return Remedy(TAKE, command_line("kubectl", *words))
 
 
-def _annotate(
+def annotate(
     resource: ObjectRef,
     annotations: Mapping[str, str],
     word: str,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership
+from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.canonical import builtin, is_completed
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
@@ -54,7 +55,7 @@ def declare(
     child's owner reference keeps `blockOwnerDeletion`, which other operators may set: a reference
     is one field, and leaving that part out would be a conflict.
     """
-    fields: Object = ownership.without_nulls(child.fields)  # a copy: compose may share its parts
+    fields: Object = without_nulls(child.fields)  # a copy: compose may share its parts
     meta: Object = fields.pop("metadata", {})
     body = identity(ObjectRef(child.kind.api, resource.home, child.name))
     body["metadata"] = {
@@ -74,7 +75,7 @@ def _blocking(live: Mapping[str, Any]) -> Object:
 
 def contributed(ref: ObjectRef, fields: Object) -> Object:
     """Return the manifest of a contribution: the identity and these fields, without nulls."""
-    wanted: Object = ownership.without_nulls(fields)
+    wanted: Object = without_nulls(fields)
     body = identity(replace(ref, uid=""))
     return {**wanted, **body, "metadata": {**wanted.get("metadata", {}), **body["metadata"]}}
 
@@ -277,16 +278,13 @@ class Deletion(Struct, frozen=True):
     version: str
     declared: str = ""
     replacement: Object | None = None
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """No fields: only a `Write` leaves some out, because others hold them."""
 
     @property
     def id(self) -> ChildId:
         """The child to delete."""
         return ChildId(self.ref.api.kind, self.ref.name)
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """No fields: only a `Write` leaves some out, because others hold them."""
-        return ()
 
     @property
     def content(self) -> str:

@@ -12,7 +12,7 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import entry, held
 from hedgerow.fields.paths import path_of, show
 from hedgerow.fields.redaction import shown
-from hedgerow.fields.sets import ABSENT, Values, leaves
+from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.texts import numbered
 from hedgerow_testing.audit.judging.causes import causes, taker
 from hedgerow_testing.audit.judging.edits import held_fields, spread, with_value, without
@@ -27,6 +27,7 @@ from hedgerow_testing.audit.judging.history import identified
 from hedgerow_testing.audit.judging.values import differing, is_required, others, schema_at
 from hedgerow_testing.audit.machine import AuditEnd
 from hedgerow_tools.fields.edits import keyed
+from hedgerow_tools.fields.sets import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map, path_of
 from hedgerow.fields.redaction import shown
-from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
+from hedgerow.fields.sets import ABSENT, Values, is_key
 from hedgerow.objects import metadata
 from hedgerow.texts import numbered
 from hedgerow_testing.audit.judging.causes import causes, taker, takes, writers
@@ -27,6 +27,7 @@ from hedgerow_testing.audit.judging.findings import Finding
 from hedgerow_testing.audit.judging.history import identified
 from hedgerow_testing.audit.judging.values import others
 from hedgerow_tools.fields.giving_up import is_hollow
+from hedgerow_tools.fields.sets import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hedgerow.encoding import read_json
 from hedgerow.fields.managed_fields import entries
-from hedgerow.fields.sets import ABSENT, Values, leaves, subtree
+from hedgerow.fields.sets import ABSENT, Values, subtree
 from hedgerow.objects import annotation, controller_of, metadata
 from hedgerow.texts import command_line
 from hedgerow_tools.fields.identity import ObjectIdentity
@@ -27,6 +27,7 @@ from hedgerow_tools.fields.relabelling import (
     UPDATE,
     is_client_side_apply,
 )
+from hedgerow_tools.fields.sets import leaves
 from hedgerow_tools.fields.unserved import unserved
 
 if TYPE_CHECKING:

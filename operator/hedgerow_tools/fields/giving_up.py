@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import all_holders, entries, entry, held
 from hedgerow.fields.paths import SELF, path_of
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, leaves
+from hedgerow.fields.sets import ABSENT, FieldPath, Values
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.yield_and_claim import (
     YIELD,
@@ -17,6 +17,7 @@ from hedgerow.plan.yield_and_claim import (
     is_controller_label,
     is_ours,
 )
+from hedgerow_tools.fields.sets import leaves
 from hedgerow_tools.fields.transfers import (
     MoveRefused,
     are_meant,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.fields.managed_fields import Holder, entries, held
 from hedgerow.fields.paths import SELF, path_of
-from hedgerow.fields.sets import ABSENT, Values, is_key, leaves, members, subtree, union
+from hedgerow.fields.sets import ABSENT, Values, is_key, members, subtree
 from hedgerow.objects import annotation, metadata
+from hedgerow_tools.fields.sets import leaves, union
 from hedgerow_tools.fields.transfers import Move, MoveRefused, shown
 from hedgerow_tools.fields.unserved import unserved
 

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from hedgerow.objects import PROGRAM, metadata
-from hedgerow.plan.remedies import remedies, together
+from hedgerow.plan.remedies import annotate, remedies
 from hedgerow.plan.status import said
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import ContestedField, Object, Status
     from hedgerow_tools.fields.field_tree import Node, Ownership
+
+LEAVE_ALL: Final = "To leave all fields that can be yielded"
+TAKE_ALL: Final = "To take back all fields that can be claimed"
 
 
 def contested_in(
@@ -83,8 +87,25 @@ def settled(
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     called = {"program": program, "command": command}
-    single = (Dispute(f, remedies(owner, annotations, f, **called)) for f in fields)
-    return Disputes(tuple(single), tuple(together(owner, annotations, fields, **called)))
+    each = tuple(Dispute(f, remedies(owner, annotations, f, **called)) for f in fields)
+    return Disputes(each, tuple(_together(owner, annotations, each)))
+
+
+def _together(
+    resource: ObjectRef, annotations: Mapping[str, str], disputes: Sequence[Dispute]
+) -> Iterator[Remedy]:
+    """Yield the commands that settle several contested fields at once.
+
+    Those of each field replace each other: they write the same annotation.
+    """
+    for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
+        meant = [
+            dispute.field
+            for dispute in disputes
+            if any(f"{word}=" in remedy.command for remedy in dispute.remedies)
+        ]
+        if len(meant) > 1:
+            yield from annotate(resource, annotations, word, effect, *meant)
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

@@ -11,8 +11,9 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, leaves
+from hedgerow.fields.sets import ABSENT, FieldPath, Values
 from hedgerow.plan.yield_and_claim import FieldPolicyError, PolicyEntry, parse, parts
+from hedgerow_tools.fields.sets import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.managed_fields import Holder, all_holders, entries
 from hedgerow.fields.ownership import Leaf
 from hedgerow.fields.redaction import is_secret
-from hedgerow.fields.sets import subtree, union, with_places
+from hedgerow.fields.sets import subtree, with_places
 from hedgerow.kube.errors import (
     ConfigError,
     Conflict,
@@ -36,6 +36,7 @@ from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.merge import merge
 from hedgerow_tools.fields.relabelling import BEFORE_FIRST_APPLY, COPY, KUBECTL
 from hedgerow_tools.fields.selection import Dispute
+from hedgerow_tools.fields.sets import union
 from hedgerow_tools.planning import obstacles
 from hedgerow_tools.planning.client_side import patched
 from hedgerow_tools.planning.simulated_cluster import NO_NAMESPACE, NO_RIGHTS

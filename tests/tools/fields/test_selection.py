@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
 
+from hedgerow.objects import ObjectRef
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow_schemas.base import ContestedField
+from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_tools.fields.field_tree import Ownership, owners
-from hedgerow_tools.fields.selection import choose, contested_in
+from hedgerow_tools.fields.selection import choose, contested_in, settled
 from support.objects.judged import live, want
 
 BODY = {"a": 1, "b": {"c": 2, "d": 3}, "free": 4}
@@ -92,3 +97,44 @@ class TestContestedIn:
 
     def test_entries_that_are_odd_are_passed_over(self) -> None:
         assert contested_in(LIVE, resource("x", None, {"object": 1})) == {}
+
+
+class TestSettled:
+    def commands(self, *names: str, **annotations: str) -> list[list[str]]:
+        """Return the commands that settle several fields of a Deployment at once, as words."""
+        owner = ObjectRef(BlueGreen.api, "default", "demo", "uid")
+        fields = [
+            ContestedField(
+                object="Deployment/web",
+                path=f".spec.{name}",
+                reason="OtherValue",
+                manager="kubectl-edit",
+            )
+            for name in names
+        ]
+        given = {f"hedgerow.dev/{word}": text for word, text in annotations.items()}
+        found = settled(fields, {"metadata": {"annotations": given}}, owner).together
+        return [shlex.split(remedy.command) for remedy in found]
+
+    def test_one_command_yields_all_and_one_claims_all(self) -> None:
+        first, take = self.commands("replicas", "paused", "selector")
+
+        assert first[4] == (
+            f"{YIELD}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
+            " Deployment/web: spec.selector"
+        )
+        # What selects pods is never taken by force.
+        assert take[4] == f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused"
+
+    def test_a_single_field_needs_none(self) -> None:
+        assert self.commands("replicas") == []
+
+    def test_only_what_is_not_claimed_yet_is_claimed(self) -> None:
+        names = ("replicas", "paused", "minReadySeconds")
+
+        _, take = self.commands(*names, claim="Deployment/web: spec.replicas")
+
+        assert take[5] == (
+            f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
+            " Deployment/web: spec.minReadySeconds"
+        )

@@ -41,7 +41,9 @@ async def report(current: Pass) -> Outcome | None:
     problems, rewritten = current.all_problems(), by_admission(current.observation.plan.rewritten)
     wanted = _wanted(current, problems, rewritten)
     current.context.meter.contest(current.key, (field.manager or "" for field in wanted.contested))
-    current.context.meter.miss(current.key, current.observation.composed_status)
+    observation = current.observation
+    composed = observation.desired.status if observation.has_declaration else None
+    current.context.meter.miss(current.key, composed)
     if wanted.is_news:
         await publisher.publish_warnings(current, wanted, problems, rewritten)
     write = wanted.write if current.is_writable else None
@@ -62,10 +64,9 @@ def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> Statu
     arguments = plan_input, observation.live, desired.status or Status(), observation.plan, problems
     if controller.is_custom:
         return statuses.report(*arguments, rewritten=rewritten)
-    is_known = observation.has_declaration
-    contributions = (
-        contributions_of(plan_input, desired, controller.contributed) if is_known else None
-    )
+    contributions = None
+    if observation.has_declaration:
+        contributions, _ = contributions_of(plan_input, desired, controller.contributed)
     return statuses.annotation_report(*arguments, rewritten=rewritten, contributions=contributions)
 
 
@@ -95,7 +96,7 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
         write,
         error,
         request=RequestKind.STATUS,
-        clock=current.context.clock,
+        clock=current.context.planner.clock,
         meter=current.context.meter,
     )
     # A conflict is reported in the status itself, once it has been seen; others pass.

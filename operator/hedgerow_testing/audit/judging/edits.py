@@ -6,8 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.managed_fields import entry
-from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
+from hedgerow.fields.sets import ABSENT, Values, is_key
 from hedgerow_tools.fields import edits
+from hedgerow_tools.fields.sets import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
