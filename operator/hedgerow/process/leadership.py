@@ -17,15 +17,8 @@ from hedgerow.errors import OneLineError
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.process.leaderelection.divisions import Divisions, at_work, by_name
-from hedgerow.process.leaderelection.elector import (
-    SOON,
-    Elector,
-    LeadershipLost,
-    Term,
-    Timing,
-    identity,
-)
-from hedgerow.process.leaderelection.record import LEASES, seen
+from hedgerow.process.leaderelection.elector import SOON, Elector, LeadershipLost, Term, identity
+from hedgerow.process.leaderelection.record import LEASES, Timing, seen
 from hedgerow.process.leaderelection.thread import own_thread, posting
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shard import is_lease_of, lease_name
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.process.leaderelection.record import Seen
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.meters import Meters
@@ -91,11 +83,6 @@ async def elected_at_work(cluster: Cluster, clock: Clock, base: str, namespace: 
     return f"{lease.holder} is at work (Lease {name}, renewed {lease.renewed})"
 
 
-async def _leases(cluster: Cluster, namespace: str) -> dict[str, Seen]:
-    """Return all Leases of a namespace by name, as they are when it is asked. Raises KubeError."""
-    return by_name((await cluster.list(LEASES, namespace)).items)
-
-
 def _warn(namespace: str, error: KubeError) -> None:
     log.warning(
         "cannot tell whether another operator is at work",
@@ -147,7 +134,7 @@ class _OtherDivisions:
         Also 0 without the right to list them.
         """
         try:
-            leases = await _leases(self._cluster, self._namespace)
+            leases = by_name((await self._cluster.list(LEASES, self._namespace)).items)
         except (Forbidden, Missing) as error:
             self._say_once("no right", partial(_warn, self._namespace, error))
             return 0.0

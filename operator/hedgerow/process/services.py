@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
-import structlog
 
 from hedgerow.kube.pod import in_pod
 from hedgerow.serving.health import Health, health_app
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from hedgerow.serving.certificates.served import Certificates
     from hedgerow.serving.httpserver.limits import Bounds
     from hedgerow.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 
 class Services:
@@ -76,7 +73,7 @@ class Services:
         """Start the other servers; raises ListenError if an address cannot be used."""
         if self._certificates:
             await self._stop.unless_asked(self._certificates.prepare)
-            await tasks.start(self._certificates.keep)
+            tasks.start_soon(self._certificates.keep)
         settings = self._settings
         secure = settings.metrics_secure
         metrics = metrics_app(self._meters.registry, self._access() if secure else None)

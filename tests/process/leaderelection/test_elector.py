@@ -14,7 +14,8 @@ import structlog
 from structlog.testing import LogCapture
 
 from hedgerow.kube import errors
-from hedgerow.process.leaderelection.elector import Elector, LeadershipLost, Term, Timing, identity
+from hedgerow.process.leaderelection.elector import Elector, LeadershipLost, Term, identity
+from hedgerow.process.leaderelection.record import Timing
 from hedgerow_testing.memory.cluster import MemoryCluster, RequestHook, Sent
 from hedgerow_testing.virtual import VirtualClock
 from runtime.leases import MANAGER, NAME, NAMESPACE, Leases

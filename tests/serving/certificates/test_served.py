@@ -89,7 +89,7 @@ async def kept(*replicas: Any):
     async with anyio.create_task_group() as tasks:
         for one in replicas:
             await one.prepare()
-            await tasks.start(one.keep)
+            tasks.start_soon(one.keep)
         yield
         tasks.cancel_scope.cancel()
 

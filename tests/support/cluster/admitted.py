@@ -148,7 +148,7 @@ class Replica:
             await certificates.prepare()
             app = self._counted(webhook_app(CONTROLLERS), certificates)
             async with anyio.create_task_group() as tasks:
-                await tasks.start(certificates.keep)
+                tasks.start_soon(certificates.keep)
                 address = Address("127.0.0.1", self.port)
                 bound = await tasks.start(
                     lambda *, task_status: serve(

@@ -20,7 +20,8 @@ import anyio
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import KubeError, NotLeading
-from hedgerow.process.leaderelection.elector import Elector, LeadershipLost, Term, Timing
+from hedgerow.process.leaderelection.elector import Elector, LeadershipLost, Term
+from hedgerow.process.leaderelection.record import Timing
 from hedgerow.process.leaderelection.thread import own_thread, posting
 from hedgerow.runtime.clock import SystemClock
 from hedgerow_schemas.base import ApiResource

@@ -24,26 +24,16 @@ from hedgerow.kube.errors import (
     Stale,
     Unauthenticated,
 )
-from hedgerow.process.leaderelection.record import (
-    LEASES,
-    Election,
-    Read,
-    Remove,
-    Take,
-    Timing,
-    Wait,
-    seen,
-)
+from hedgerow.process.leaderelection.record import LEASES, Election, Read, Remove, Take, Wait, seen
 from hedgerow.runtime.clock import unique
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.kube.object_api import ObjectApi
+    from hedgerow.process.leaderelection.record import Timing
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
-
-__all__ = ["Elector", "LeadershipLost", "Term", "Timing", "identity"]
 
 RELEASE = 2.0
 """Seconds for releasing the Lease."""
@@ -97,26 +87,6 @@ class Term:
         return self._clock.elapsed() < self._unanswered + self._margin
 
 
-class _SecondChoice:
-    """Whether to leave a Lease that may be taken to others: for `duration` while `gives_way`."""
-
-    def __init__(self, clock: Clock, gives_way: Callable[[], bool], duration: float) -> None:
-        self._clock, self._gives_way, self._duration = clock, gives_way, duration
-        self._since = math.inf
-
-    def held(self) -> None:
-        """Take in that somebody holds the Lease."""
-        self._since = math.inf
-
-    def leaves_it(self) -> bool:
-        """Return whether not to take the Lease now, though it may be taken."""
-        if not self._gives_way():
-            return False
-        now = self._clock.elapsed()
-        self._since = min(self._since, now)
-        return now < self._since + self._duration
-
-
 class Elector:
     """One candidate for one Lease.
 
@@ -144,7 +114,9 @@ class Elector:
     ) -> None:
         self._cluster, self._clock, self._term, self._timing = cluster, clock, term, timing
         self._name, self._namespace, self._manager = name, namespace, manager
-        self._second = _SecondChoice(clock, gives_way, timing.duration)
+        self._gives_way = gives_way
+        self._left_since = math.inf
+        """Since when a Lease that may be taken is left to others."""
         self._election = Election(identity, timing)
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
@@ -242,11 +214,19 @@ class Elector:
         if isinstance(step, Remove):
             await self._remove(step)
             step = self._next()
-        if isinstance(step, Take) and (self.leading or not self._second.leaves_it()):
+        if isinstance(step, Take) and (self.leading or not self._leaves_it()):
             await self._apply(step)
         elif isinstance(step, Wait):
-            self._second.held()
+            self._left_since = math.inf
             self._log_holder(step.holder)
+
+    def _leaves_it(self) -> bool:
+        """Return whether not to take the Lease now, though it may be taken."""
+        if not self._gives_way():
+            return False
+        now = self._clock.elapsed()
+        self._left_since = min(self._left_since, now)
+        return now < self._left_since + self._timing.duration
 
     async def _read_lease(self) -> None:
         lease = await self._cluster.read_object(

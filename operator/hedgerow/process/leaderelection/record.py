@@ -130,23 +130,16 @@ class Election:
     def __init__(self, identity: str, timing: Timing) -> None:
         self.identity = identity
         self._timing = timing
-        self._seen: Seen | None = None
-        self._certain = self._looked = False
+        self.seen: Seen | None = None
+        """The Lease as last seen."""
+        self.certain = False
+        """Whether the Lease as last seen is current: no request is unanswered."""
+        self._looked = False
         self._free_from = self._expires = math.inf
         self._contested = ""
         self._asked: dict[str, float] = {}
         self.until = -math.inf
         """Until when we lead without another renewal."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether the Lease as last seen is current: no request is unanswered."""
-        return self._certain
-
-    @property
-    def seen(self) -> Seen | None:
-        """The Lease as last seen."""
-        return self._seen
 
     def remaining(self, now: float) -> float:
         """Return the seconds for which we lead without another renewal; 0 if we do not lead."""
@@ -161,23 +154,23 @@ class Election:
 
     def next(self, now: float, wall: datetime) -> LeaseStep:
         """Return the next request; the wall-clock time `wall` is only for people to read."""
-        if not self._certain:
+        if not self.certain:
             return Read()
         if self.remaining(now) <= 0 and now < self._free_from:
-            return Wait(self._seen.holder if self._seen else "")
-        if self._seen and self._seen.version == self._contested and self.remaining(now) <= 0:
-            step: LeaseStep = Remove(self._seen.uid, self._seen.version)
+            return Wait(self.seen.holder if self.seen else "")
+        if self.seen and self.seen.version == self._contested and self.remaining(now) <= 0:
+            step: LeaseStep = Remove(self.seen.uid, self.seen.version)
         else:
             step = self._taking(now, wall)
-        self._certain = False  # until the response arrives
+        self.certain = False  # until the response arrives
         return step
 
     def take_in(self, lease: Seen | None, now: float) -> None:
         """Take in the response to a read or an apply, when it arrives."""
-        before, self._seen = self._seen, lease
+        before, self.seen = self.seen, lease
         if not self._looked or lease != before:
             self._change(before, lease, now)
-        self._looked = self._certain = True
+        self._looked = self.certain = True
         sent = self._asked.get(lease.renewed) if lease and lease.holder == self.identity else None
         if sent is not None:
             self.until = max(self.until, sent + self._timing.deadline)
@@ -186,7 +179,7 @@ class Election:
 
     def doubt(self) -> None:
         """Read the Lease before any other request."""
-        self._certain = False
+        self.certain = False
 
     def contested(self) -> None:
         """Take in that another field manager holds fields of the Lease: it was not released to us.
@@ -194,18 +187,18 @@ class Election:
         It counts only if the Lease is still in the version that was seen: the server reports
         conflicts before it compares versions (seen on 1.36).
         """
-        if self._seen:
-            self._contested = self._seen.version
+        if self.seen:
+            self._contested = self.seen.version
             self._free_from = self._expires
 
     def removed(self) -> None:
         """Take in that we deleted the expired Lease: we may create the next one at once."""
-        self._seen, self._free_from, self._certain = None, -math.inf, True
+        self.seen, self._free_from, self.certain = None, -math.inf, True
 
     def give_up(self) -> Take | None:
         """Stop leading at once; return the apply that releases the Lease, or None if not held."""
         self.until, self._asked = -math.inf, {}
-        held = self._seen
+        held = self.seen
         if held is None or held.holder != self.identity:
             return None
         spec: Object = {
@@ -227,7 +220,7 @@ class Election:
         self._free_from = now if vacant else self._expires
 
     def _taking(self, now: float, wall: datetime) -> Take:
-        held, stamp = self._seen, self._stamp(now, wall)
+        held, stamp = self.seen, self._stamp(now, wall)
         ours = held is not None and held.holder == self.identity
         spec: Object = {
             "holderIdentity": self.identity,
@@ -245,7 +238,7 @@ class Election:
         oldest = now - self._timing.deadline
         self._asked = {text: sent for text, sent in self._asked.items() if sent > oldest}
         while (text := micro_time(wall)) in self._asked or (
-            self._seen and text == self._seen.renewed
+            self.seen and text == self.seen.renewed
         ):
             wall += timedelta(microseconds=1)
         self._asked[text] = now

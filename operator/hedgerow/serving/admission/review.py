@@ -120,7 +120,7 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     """
     obj = review.judged
     if obj is None:
-        return answer(review, allowed=True)
+        return answered(review.uid, allowed=True)
     # Grouped by field: otherwise ten thousand errors would each be compared with ten thousand.
     accepted: dict[str, list[FieldError]] = {}
     for error in errors_of(review.old_object, controller) if review.old_object else ():
@@ -130,12 +130,7 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     more: Object = {"warnings": warned} if warned else {}
     if errors:
         more["status"] = validation.status(controller.resource.api, _name(obj), errors)
-    return answer(review, allowed=not errors, **more)
-
-
-def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
-    """Return an AdmissionReview that answers another; `more` goes into its response."""
-    return answered(review.uid, allowed=allowed, **more)
+    return answered(review.uid, allowed=not errors, **more)
 
 
 def refusal(uid: str, api: ApiResource, why: str) -> Object:
@@ -150,9 +145,8 @@ def refusal(uid: str, api: ApiResource, why: str) -> Object:
 
 
 def answered(uid: str, *, allowed: bool, **more: Any) -> Object:
-    """Return the AdmissionReview that answers the one with this uid; None values are left out."""
-    given = {name: value for name, value in more.items() if value is not None}
-    response = {"uid": uid, "allowed": allowed, **given}
+    """Return the AdmissionReview that answers the one with this uid; `more` is in its response."""
+    response = {"uid": uid, "allowed": allowed, **more}
     return {"apiVersion": VERSION, "kind": KIND, "response": response}
 
 

@@ -17,8 +17,6 @@ from hedgerow.serving.certificates.tls import LiveContext
 if TYPE_CHECKING:
     import ssl
 
-    from anyio.abc import TaskStatus
-
     from hedgerow.runtime.clock import Clock
 
 LONGEST_PAUSE: Final = timedelta(seconds=30)
@@ -47,19 +45,11 @@ class Certificates(ABC):
         """The context to serve with, the same for the life of the process."""
         return self._live.context
 
-    async def prepare(self) -> None:
-        """Check once, so that there normally is a certificate before anything is served.
-
-        Errors are logged but not raised; `keep` tries again.
-        """
-        await self._attempt()
-
-    async def keep(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> NoReturn:
+    async def keep(self) -> NoReturn:
         """Renew and reload until cancelled."""
-        task_status.started()
         while True:
             await anyio.sleep(self._wait)
-            await self._attempt()
+            await self.prepare()
 
     def check(self) -> str:
         """Return why clients cannot trust the served certificate; empty if they can."""
@@ -90,7 +80,11 @@ class Certificates(ABC):
         if changed:
             log.info("serving a new certificate", until=f"{served.until:%Y-%m-%dT%H:%M:%SZ}")
 
-    async def _attempt(self) -> None:
+    async def prepare(self) -> None:
+        """Check once, so that there normally is a certificate before anything is served.
+
+        Errors are logged but not raised; `keep` tries again.
+        """
         draw, wait = self._clock.jitter(), 0.0
         try:
             trouble = await self._refresh()
