@@ -26,7 +26,7 @@ PATCHING = {"setattr", "delattr", "getattr"}
 
 GOING = {
     "manifests/test_monitoring.py": "_labelnames _names_to_collectors",
-    "runtime/cache/test_caches.py": "Cache Source build concerned",
+    "runtime/cache/test_caches.py": "Cache Source build",
     "runtime/cache/test_packing.py": "Packing",
     "runtime/cache/test_store.py": "_indices",
     "runtime/shop.py": "insides",

@@ -101,7 +101,7 @@ NAMED = (
         "a deletion is taken for done before it is",
         "operator/hedgerow/runtime/passes/writer.py",
         "await self._context.applier.delete(deletion)\n",
-        "self._state.ledger.deleted(deletion, self._context.clock.now())\n"
+        "self._state.ledger.deleted(deletion, self._context.planner.clock.now())\n"
         "        await self._context.applier.delete(deletion)\n",
     ),
     Named(

@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from hedgerow.runtime.metric_names import DurationMetric, of_lag, of_missed
+from hedgerow.runtime.metric_names import DurationMetric, of_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -178,7 +178,7 @@ class Meters:
         """Return the gauge of overdue children; the first call creates it."""
         if lag.name not in self._missed:
             self._missed[lag.name] = self._gauge(
-                of_missed(lag.name),
+                f"{lag.name}_missed",
                 "What was due and is not created: in a row, of all resources that wait for it.",
             )
         return self._missed[lag.name]

@@ -17,8 +17,3 @@ class DurationMetric(StrEnum):
 def of_lag(name: str) -> str:
     """Return the metric of a controller's lag."""
     return f"{name}_seconds"
-
-
-def of_missed(name: str) -> str:
-    """Return the metric of the children that a controller's lag has missed altogether."""
-    return f"{name}_missed"

@@ -15,12 +15,14 @@ from structlog.contextvars import bound_contextvars
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
 from hedgerow.plan.too_large import concerned_by
+from hedgerow.runtime.cache.intake import CacheIntake
 from hedgerow.runtime.cache.store import ANEW_AFTER
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.passes.applier import Applier
+from hedgerow.runtime.passes.context import PassContext
 from hedgerow.runtime.passes.reconciler import Reconciler
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, QueueLine, WorkQueue
@@ -58,8 +60,8 @@ class ControllerRunner:
     ) -> None:
         """Have the caches of `planner` filled from `cluster`, and its writes sent to it."""
         self.controller = planner.controller
+        self._planner = planner
         self._clock = planner.clock
-        self._times = planner.times
         self._meter = (meters or Meters()).of_controller(self.controller.name, self.controller.lag)
         self.cache = planner.cache
         self.queue = WorkQueue(
@@ -68,25 +70,19 @@ class ControllerRunner:
             self._meter.retried,
             everyone=self.cache.resource_keys,
         )
-        field_manager = planner.installation.field_manager(self.controller.name)
+        installation = planner.installation
+        manager = installation.field_manager(self.controller.name)
+        recorder = Recorder(cluster, planner.clock, manager, limits, installation.label_key)
         self._reconciler = Reconciler(
-            planner,
-            Applier(cluster, field_manager, self._meter),
-            EventPublisher(
-                planner,
-                Recorder(
-                    cluster,
-                    planner.clock,
-                    field_manager,
-                    limits,
-                    planner.installation.label_key,
-                ),
-                self._meter,
-            ),
-            self._meter,
-            on_observed=self.queue.note_observed,
-            has_changed=self.queue.has_changed,
-            on_restored=self.restored,
+            PassContext(
+                planner=planner,
+                applier=Applier(cluster, manager, self._meter),
+                publisher=EventPublisher(planner, recorder, self._meter),
+                meter=self._meter,
+                intake=CacheIntake(planner, self.restored),
+                on_observed=self.queue.note_observed,
+                has_changed=self.queue.has_changed,
+            )
         )
         self._turn = anyio.Lock(fast_acquire=True)
         """Whose turn it is to wait for a key."""
@@ -199,16 +195,16 @@ class ControllerRunner:
 
     def _compare_clocks(self) -> None:
         """Log that our clock and the API server's differ, or no longer do."""
-        times = self._times()
-        before, self._clocks_differ = self._clocks_differ, times.differ
-        if times.differ and times.server and not before:
-            ahead = (times.own - times.server).total_seconds()
+        times = self._planner.times()
+        before, self._clocks_differ = self._clocks_differ, times.clocks_differ
+        if times.clocks_differ and times.server_time and not before:
+            ahead = (times.now - times.server_time).total_seconds()
             log.warning(
                 "the clock differs from the API server's: one of them is wrong",
                 controller=self.controller.name,
                 seconds_ahead=round(ahead),
             )
-        elif before and not times.differ:
+        elif before and not times.clocks_differ:
             log.info("the clock is that of the API server again", controller=self.controller.name)
 
     def _is_new_problem(self, key: Key, line: str) -> bool:

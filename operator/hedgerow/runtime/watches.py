@@ -22,7 +22,6 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
-from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.meters import watched
 from hedgerow.runtime.workqueue import QueueLine
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller, Key
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.cache.caches import Cache, Source
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.meters import Meter
@@ -94,11 +93,6 @@ class Watches:
         self._unsynced = set(range(len(tuple(self._cache))))
         self.ready = anyio.Event()
         """Set once all caches are filled; or by whoever does not wait for them any more."""
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """All watches, each with the store that it fills."""
-        return tuple(self._cache)
 
     def filled(self, number: int) -> None:
         """Note that the cache of the source of that number is filled."""
@@ -239,7 +233,7 @@ class Watches:
         # Fields to give back are found when a pass begins, not when it observes again.
         is_change = source.contributes_to is None
         for obj in filter(None, chain.from_iterable(changes)):
-            for key in concerned(self._controller, source, obj):
+            for key in source.store.shelf.concerned(obj):
                 if self._cache.shard is None or self._cache.shard.serves(key[0]):
                     self.queue.add(key, line, is_change=is_change)
 

@@ -75,9 +75,7 @@ class Life:
         self.runner = operator(cluster, controller, clock, permission, meters=self.meters, **how)
         """The runner of its controller."""
         self._clock = clock
-        self._feeds = [
-            (source, Feed(cluster.model, source)) for source in self.runner.watches.sources
-        ]
+        self._feeds = [(source, Feed(cluster.model, source)) for source in self.runner.cache]
         self._fill()
 
     def _fill(self) -> None:

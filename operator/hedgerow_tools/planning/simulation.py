@@ -19,10 +19,13 @@ from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.writes import declare
 from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.cache.intake import CacheIntake
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
+from hedgerow.runtime.meters import Meters
 from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.passes.applier import AppliedWrite, Applier
+from hedgerow.runtime.passes.context import PassContext
 from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.passes.reconciler import Reconciler
 from hedgerow.runtime.passes.resource_pass import Outcome
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.observation import Observation
     from hedgerow_schemas.base import Object, Resource
     from hedgerow_tools.fields.forecast import WriteRefusal
@@ -50,8 +54,8 @@ QUOTA: Final = "exceeded quota"
 class _RecordingApplier(Applier):
     """Writes like the operator, but first records what it would take by force."""
 
-    def __init__(self, cluster: SimulatedCluster, field_manager: str) -> None:
-        super().__init__(cluster, field_manager)
+    def __init__(self, cluster: SimulatedCluster, field_manager: str, meter: Meter) -> None:
+        super().__init__(cluster, field_manager, meter)
         self._cluster = cluster
 
     async def apply(self, write: Write, before: Object | None) -> AppliedWrite:
@@ -93,10 +97,16 @@ class Simulation:
             permission=self._permission,
             server_time=cluster.cluster.server_time,
         )
+        meter = Meters().of_controller(controller.name)
+        recorder = Recorder(cluster, clock, self.field_manager)
         self._reconciler = Reconciler(
-            self._planner,
-            _RecordingApplier(cluster, self.field_manager),
-            EventPublisher(self._planner, Recorder(cluster, clock, self.field_manager)),
+            PassContext(
+                planner=self._planner,
+                applier=_RecordingApplier(cluster, self.field_manager, meter),
+                publisher=EventPublisher(self._planner, recorder, meter),
+                meter=meter,
+                intake=CacheIntake(self._planner),
+            )
         )
 
     @property

@@ -13,7 +13,7 @@ from hedgerow.contract import Controller, Key, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.objects import Installation
-from hedgerow.runtime.cache.caches import Cache, Source, build, concerned
+from hedgerow.runtime.cache.caches import Cache, Source, build
 from hedgerow.shard import Shard
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment, Pod
@@ -149,7 +149,7 @@ class TestLooking:
 
 class TestConcerned:
     def of(self, kind: str, obj: Object) -> list[tuple[str, str]]:
-        return list(concerned(CONTROLLER, source(built(), kind), obj))
+        return list(source(built(), kind).store.shelf.concerned(obj))
 
     def test_a_resource_concerns_itself(self):
         obj = {"metadata": {"name": "demo", "namespace": "ns"}}
@@ -188,7 +188,7 @@ class TestSameNamespace:
         for name in ("a", "b"):
             obj = {"metadata": {"name": name, "namespace": "ns"}}
             pods.store.put(obj)
-            assert concerned(CONTROLLER, pods, obj) == (Key("ns", "demo"),)
+            assert pods.store.shelf.concerned(obj) == (Key("ns", "demo"),)
 
         assert [pod.name for pod in cache.concerning(Key("ns", "demo"))] == ["a", "b"]
         assert cache.concerning(Key("other", "demo")) == []

@@ -80,11 +80,11 @@ class Operator:
             server_time=lambda: None,
         )
         for _ in range(MOST):
-            before = await self._watch(runner.watches)
+            before = await self._watch(runner)
             runner.queue.add((self.namespace, name))
             await runner.step()
             assert not runner.failures
-            if await self._watch(runner.watches) == before:
+            if await self._watch(runner) == before:
                 return
         raise AssertionError(f"{name} does not settle")
 
@@ -97,13 +97,13 @@ class Operator:
             found |= {f"{kind.api.kind}/{metadata(obj)['name']}": obj for obj in ours}
         return found
 
-    async def _watch(self, watches: Any) -> list[object]:
+    async def _watch(self, runner: Any) -> list[object]:
         seen: list[object] = []
-        for source in watches.sources:
+        for source in runner.cache:
             listing = await self.cluster.list(
                 source.api, self.namespace, labels=source.labels, reduce=source.reduce
             )
-            for _ in watches.store_event(source, Snapshot(listing.items, listing.version)):
+            for _ in runner.watches.store_event(source, Snapshot(listing.items, listing.version)):
                 pass
             seen += [metadata(obj).get("resourceVersion") for obj in listing.items]
         return seen

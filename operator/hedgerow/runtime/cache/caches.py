@@ -222,7 +222,9 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
             source.kind(obj)
             for source in self.related
             if issubclass(source.kind, View)
-            for obj in _concerning(source, key)
+            for obj in (
+                source.store.all() if source.concerns_all else source.store.by(CONCERNS, key)
+            )
         ]
 
 
@@ -248,9 +250,6 @@ def build(
     select = controller.built_in.select
     selector = installation.selector(controller.name)
     manager = installation.field_manager(controller.name)
-    indices = {
-        OWNER: _owner,
-    }
     common = door or Door()
 
     def store(
@@ -285,7 +284,7 @@ def build(
             for scope, part in (_divided((select.namespace,), shard) if select.namespace else own)
         ),
         children=tuple(
-            Source(kind, scope, selector, store(kind, indices), shard=part)
+            Source(kind, scope, selector, store(kind, {OWNER: _owner}), shard=part)
             for kind in controller.owns
             for scope, part in own
         ),
@@ -401,16 +400,6 @@ def _in_own_namespace(
     return own_keys
 
 
-def concerned(controller: Controller[Resource], source: Source, obj: Object) -> Iterable[Key]:
-    """Return the keys of the resources that a change of an object concerns.
-
-    A child concerns the resource that its controller reference names, whatever the uid: a new
-    resource of the same name waits until the old one's children are gone. An object that no
-    resource may contribute to concerns its own key, under which it is given back.
-    """
-    return _concerned(controller, source.kind, source.relation, source.contributes_to, obj)
-
-
 def _concerned(
     controller: Controller[Resource],
     kind: type[View | Resource],
@@ -418,6 +407,12 @@ def _concerned(
     contributes_to: ContributesTo | None,
     obj: Object,
 ) -> tuple[Key, ...]:
+    """Return the keys of the resources that a change of an object concerns.
+
+    A child concerns the resource that its controller reference names, whatever the uid: a new
+    resource of the same name waits until the old one's children are gone. An object that no
+    resource may contribute to concerns its own key, under which it is given back.
+    """
     if MARK in obj:
         return concerned_by(obj)
     if contributes_to is not None:
@@ -476,7 +471,3 @@ def _contribution_indices(target: ContributesTo, manager: str) -> Mapping[str, I
 def _related(relation: Relation) -> Mapping[str, Index]:
     of = relation.of
     return {CONCERNS: lambda obj: of(relation.kind(obj))} if of else {}
-
-
-def _concerning(source: Source, key: Key) -> list[Object]:
-    return source.store.all() if source.concerns_all else source.store.by(CONCERNS, key)

@@ -14,25 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.objects import ObjectRef
-    from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.passes.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
 
 class CacheIntake(Struct, frozen=True):
-    """Stores answers in the caches of one controller."""
+    """Stores answers in the caches of one controller.
+
+    `on_restored` is called when an answer is older than the object that was cached before.
+    """
 
     planner: ResourcePlanner
-    on_restored: Callable[[], object]
-
-    @property
-    def cache(self) -> Cache:
-        """The caches of the controller."""
-        return self.planner.cache
+    on_restored: Callable[[], object] = lambda: None
 
     def store(self, ref: ObjectRef) -> Store:
         """Return the store of an object: the resource, a child, or one with contributions."""
-        return self.cache.store(ref.api.kind, ref.namespace)
+        return self.planner.cache.store(ref.api.kind, ref.namespace)
 
     def has_cached(self, ref: ObjectRef, answer: Object) -> bool:
         """Return whether an object is cached in the version of an answer, and in no other one."""
@@ -43,7 +40,7 @@ class CacheIntake(Struct, frozen=True):
         """Return whether objects of this kind are children, not the resource or contributed to."""
         kind = ref.api.kind
         is_resource = kind == self.planner.controller.resource.api.kind
-        return not is_resource and not self.cache.is_contributed_to(kind)
+        return not is_resource and not self.planner.cache.is_contributed_to(kind)
 
     def cached(self, ref: ObjectRef) -> Object | None:
         """Return the cached object or its stub, or None."""

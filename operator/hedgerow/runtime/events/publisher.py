@@ -13,7 +13,6 @@ from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.plan.writes import STATUS
 from hedgerow.runtime.events import notices
 from hedgerow.runtime.events.recorder import event_name
-from hedgerow.runtime.meters import Meter, Meters
 from hedgerow.runtime.passes.refusals import kind_of
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.events.recorder import Recorder
     from hedgerow.runtime.events.source_warnings import SourceWarning
+    from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.observation import Observation, ResourcePlanner
     from hedgerow.runtime.passes.resource_pass import Pass
     from hedgerow_schemas.base import ContestedField, View
@@ -38,10 +38,8 @@ log = structlog.get_logger(__name__)
 class EventPublisher:
     """Publishes the Events of one controller's passes, as long as anything may be written."""
 
-    def __init__(
-        self, planner: ResourcePlanner, recorder: Recorder, meter: Meter | None = None
-    ) -> None:
-        self._meter = meter or Meters().of_controller(planner.controller.name)
+    def __init__(self, planner: ResourcePlanner, recorder: Recorder, meter: Meter) -> None:
+        self._meter = meter
         self._planner = planner
         self._recorder = recorder
 

@@ -115,7 +115,9 @@ class Recorder:
         limits = self._limits
         if not (limits.take_warning(regarding.home) if is_warning else limits.take_normal()):
             return None
-        self.remember(name)
+        self._published[name] = None
+        if len(self._published) > REMEMBERED:
+            self._published.popitem(last=False)
         body = self._body(regarding, notice, name)
         try:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager, timeout=PATIENCE)
@@ -125,12 +127,6 @@ class Recorder:
             self._published.pop(name, None)  # it may have been forgotten meanwhile
             return error
         return None
-
-    def remember(self, name: str) -> None:
-        """Take an Event as published, by this process or an earlier one."""
-        self._published[name] = None
-        if len(self._published) > REMEMBERED:
-            self._published.popitem(last=False)
 
     def begin_anew(self) -> None:
         """Forget which Events were published."""
@@ -174,8 +170,7 @@ def _is_done(error: KubeError, name: str) -> bool:
 
     A conflict may be about a quota as well, and not about the Event.
     """
-    details: Object = error.status.get("details") or {}
-    is_there = isinstance(error, Stale) and details.get("name") == name
+    is_there = isinstance(error, Stale) and error.is_about(name)
     is_going = isinstance(error, Forbidden) and error.terminating
     return is_there or is_going or isinstance(error, AlreadyExists)
 

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.ownership import covers
-from hedgerow.kube.errors import UNDECODABLE, AlreadyExists, Conflict, KubeError, Undecodable
+from hedgerow.kube.errors import UNDECODABLE, AlreadyExists, Conflict, Undecodable
 from hedgerow.kube.secret_errors import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
-from hedgerow.runtime.meters import Meter, Meters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.object_api import ObjectApi
     from hedgerow.plan.writes import Deletion, Write
+    from hedgerow.runtime.meters import Meter
     from hedgerow_schemas.base import Object
 
 
@@ -44,10 +44,10 @@ class AppliedWrite(Struct, frozen=True):
 class Applier:
     """Writes as one field manager."""
 
-    def __init__(self, cluster: ObjectApi, field_manager: str, meter: Meter | None = None) -> None:
+    def __init__(self, cluster: ObjectApi, field_manager: str, meter: Meter) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
-        self._meter = meter or Meters().of_controller(field_manager)
+        self._meter = meter
 
     async def apply(self, write: Write, before: Object | None) -> AppliedWrite:
         """Apply a child or a status: create-only, or with the uid or version; return the response.
@@ -57,10 +57,9 @@ class Applier:
         try:
             with withholding(write.ref.api):
                 applied = await self._apply(write)
-        except KubeError as error:
-            if isinstance(error, Conflict):
-                self._count(write, "conflicted")
-                self._meter.conflicted(cause.manager for cause in error.causes)
+        except Conflict as error:
+            self._count(write, "conflicted")
+            self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         answer = applied.obj
         action = "created" if write.create else _action(before, answer)

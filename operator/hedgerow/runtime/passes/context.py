@@ -9,15 +9,12 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow.contract import Controller, Key
-    from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.contract import Key
     from hedgerow.runtime.cache.intake import CacheIntake
-    from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.publisher import EventPublisher
     from hedgerow.runtime.meters import Meter
     from hedgerow.runtime.passes.applier import Applier
     from hedgerow.runtime.passes.observation import ResourcePlanner
-    from hedgerow_schemas.base import Resource
 
 
 class PassContext(Struct, frozen=True, kw_only=True):
@@ -32,20 +29,5 @@ class PassContext(Struct, frozen=True, kw_only=True):
     publisher: EventPublisher
     meter: Meter
     intake: CacheIntake
-    on_observed: Callable[[Key], object]
-    has_changed: Callable[[Key], bool]
-
-    @property
-    def controller(self) -> Controller[Resource]:
-        """The controller."""
-        return self.planner.controller
-
-    @property
-    def cache(self) -> Cache:
-        """The controller's caches."""
-        return self.planner.cache
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of the process."""
-        return self.planner.clock
+    on_observed: Callable[[Key], object] = lambda _: None
+    has_changed: Callable[[Key], bool] = lambda _: False

@@ -49,7 +49,7 @@ class GivingBack(Pass):
         The API server is asked: the caches also lack a resource that cannot be decoded, or that is
         in a namespace whose resources are not shown.
         """
-        cache, key = self.context.cache, self.key
+        cache, key = self.context.planner.cache, self.key
         source = cache.source(key)
         if source is None or cache.resource(key) is not None or not cache.contributable(key):
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -84,11 +85,6 @@ class Observation(Struct, frozen=True, kw_only=True):
     failure: Exception | None = None
     """The error of compose, or of its result: the pass ends with it, once it is reported."""
 
-    @property
-    def composed_status(self) -> Status | None:
-        """The status that compose returned; None if the declaration is not known."""
-        return self.desired.status if self.has_declaration else None
-
     def has_same_content(self, other: Observation) -> bool:
         """Return whether the same declaration would get the same plan from both observations."""
         mine, others = self.plan_input, other.plan_input
@@ -116,18 +112,6 @@ class Observation(Struct, frozen=True, kw_only=True):
             has_declaration=False,
             failure=failure,
         )
-
-
-class PassTimes(Struct, frozen=True):
-    """The times when a pass begins: by our own clock, and by the API server's if it is known."""
-
-    own: datetime
-    server: datetime | None
-
-    @property
-    def differ(self) -> bool:
-        """Whether they differ by more than clocks may."""
-        return Observed(self.own, server_time=self.server).clocks_differ
 
 
 class ResourcePlanner(Struct, frozen=True, kw_only=True):
@@ -171,9 +155,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return whether the watches of children select an object."""
         return self.installation.is_labelled(child, self.controller.name)
 
-    def times(self) -> PassTimes:
-        """Return the times that both clocks show."""
-        return PassTimes(self.clock.now(), self.server_time())
+    def times(self) -> Observed:
+        """Return an observation that has no more than the times that both clocks show."""
+        return Observed(self.clock.now(), server_time=self.server_time())
 
     async def claim_permission(self, key: Key) -> Permission | None:
         """Return whether a resource's claims are allowed; None if it has none. Raises KubeError."""
@@ -188,7 +172,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         *,
         permission: Permission | None = None,
         failed: frozenset[ChildId] = frozenset(),
-        times: PassTimes | None = None,
+        times: Observed | None = None,
         unwatched: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return the objects cached now, unplanned; None if nothing may be written, or not yet.
@@ -210,10 +194,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         targets = {_id(kind, obj): obj for kind, obj in (*owned, *contributable)}
         if self.controller.writes_resource:
             targets[_id(self.controller.resource, live)] = live
-        times = times or self.times()
-        observed = Observed(
-            now=times.own,
-            server_time=times.server,
+        observed = dataclasses.replace(
+            times or self.times(),
             children=tuple(kind(obj) for kind, obj in owned),
             related=tuple(self.cache.concerning(key)),
             strays=tuple(obj for target, obj in state.strays.items() if target not in targets),

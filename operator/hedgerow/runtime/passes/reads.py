@@ -50,16 +50,19 @@ class Reads:
         await self._left_out()
 
     async def child(self, ref: ObjectRef) -> Object | None:
-        """Read a child by name, remember whose it is, and return it, or None. Raises KubeError."""
-        if not self._context.intake.is_owned_kind(ref):
-            return await self._watched(ref)
-        state, child = self._state, ChildId(ref.api.kind, ref.name)
+        """Read an object by name, and return it, or None. Raises KubeError.
+
+        Of a child it is remembered whose it is.
+        """
         obj = await self._named(ref)
+        if not self._context.intake.is_owned_kind(ref):
+            return obj
+        state, child = self._state, ChildId(ref.api.kind, ref.name)
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
-        ours = obj is not None and self._key in owner_key(self._context.controller, obj)
+        ours = obj is not None and self._key in owner_key(self._context.planner.controller, obj)
         taken = obj is not None and not ours
         if taken:
-            state.ledger.record_taken(child, self._context.clock.now())
+            state.ledger.record_taken(child, self._context.planner.clock.now())
         elif state.ledger.entry(child).state is EntryState.TAKEN:
             state.ledger.clear(child)
         state.ledger.reads_names |= obj is not None
@@ -92,21 +95,22 @@ class Reads:
         return is_news
 
     async def _named(self, ref: ObjectRef) -> Object | None:
-        """Read a child by name; cache it, or keep it for this pass if no watch shows it.
+        """Read an object by name; cache it, or keep it for this pass if no watch shows it.
 
         A child of another resource is neither cached nor kept: if it were cached here, the watch
         would not queue that resource for it. Raises KubeError.
         """
-        before = self._context.intake.cached(ref)
+        intake = self._context.intake
+        before = intake.cached(ref)
         obj = await self._context.applier.read_object(ref)
         if obj is not None:
-            owner = owner_key(self._context.controller, obj)
-            if not owner or self._key in owner:
-                self._context.intake.absorb(ref, obj, before)
+            owner = owner_key(self._context.planner.controller, obj)
+            if not (owner and intake.is_owned_kind(ref)) or self._key in owner:
+                intake.absorb(ref, obj, before)
             self.note(ref, obj)
             return obj
         self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)
-        self._context.intake.forget_object(ref, ref.uid)
+        intake.forget_object(ref, ref.uid)
         return None
 
     async def deleted(self, ref: ObjectRef) -> None:
@@ -114,16 +118,6 @@ class Reads:
         if ChildId(ref.api.kind, ref.name) in self.unwatched:
             with suppress(*UNREADABLE):
                 await self._named(ref)
-
-    async def _watched(self, ref: ObjectRef) -> Object | None:
-        """Read an object that the watches show anyway, cache it, and return it, or None."""
-        before = self._context.intake.cached(ref)
-        obj = await self._context.applier.read_object(ref)
-        if obj is not None:
-            self._context.intake.absorb(ref, obj, before)
-        elif ref.uid:
-            self._context.intake.forget_object(ref, ref.uid)
-        return obj
 
     async def _unanswered(self) -> None:
         """Read the children whose creation got no response: the watch may not show them yet.
@@ -138,7 +132,7 @@ class Reads:
 
     async def _taken_names(self) -> None:
         """Read the objects of others that have a child's name, but not too often."""
-        ledger, now = self._state.ledger, self._context.clock.now()
+        ledger, now = self._state.ledger, self._context.planner.clock.now()
         for child in ledger.in_state(EntryState.TAKEN):
             if not ledger.entry(child).is_due(now):
                 continue
@@ -148,14 +142,14 @@ class Reads:
                 ledger.record_taken(child, now)
 
     def _ref(self, child: ChildId) -> ObjectRef:
-        controller = self._context.controller
+        controller = self._context.planner.controller
         api = next(kind.api for kind in controller.owns if kind.api.kind == child.kind)
         return ObjectRef(api, controller.home(self._key), child.name)
 
     async def _left_out(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""
-        home = self._context.controller.home(self._key)
-        for kind, obj in self._context.cache.to_read_again(self._key, home):
+        home = self._context.planner.controller.home(self._key)
+        for kind, obj in self._context.planner.cache.to_read_again(self._key, home):
             ref = ref_of(kind.api, obj)
             with suppress(Undecodable):
                 if whole := await self._context.applier.find(ref):

@@ -4,59 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata
 from hedgerow.plan.status import reader_of
-from hedgerow.runtime.cache.intake import CacheIntake
-from hedgerow.runtime.meters import Meter, Meters
-from hedgerow.runtime.passes.context import PassContext
 from hedgerow.runtime.passes.giving_back import GivingBack
 from hedgerow.runtime.passes.resource_pass import Outcome, Pass
 from hedgerow.runtime.passes.state import ResourceState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hedgerow.contract import Key
-    from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.passes.applier import Applier
-    from hedgerow.runtime.passes.observation import ResourcePlanner
+    from hedgerow.runtime.passes.context import PassContext
     from hedgerow_schemas.base import Object
-
-log = structlog.get_logger(__name__)
 
 
 class Reconciler:
     """The passes of one controller, and the state of each resource between them."""
 
-    def __init__(
-        self,
-        planner: ResourcePlanner,
-        applier: Applier,
-        publisher: EventPublisher,
-        meter: Meter | None = None,
-        *,
-        on_observed: Callable[[Key], object] = lambda _: None,
-        has_changed: Callable[[Key], bool] = lambda _: False,
-        on_restored: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Make the `PassContext` of all passes.
-
-        `on_observed` and `has_changed` are as there. `on_restored` is called when an answer is
-        older than the object that was cached before the request.
-        """
-        meter = meter or Meters().of_controller(planner.controller.name)
-        self.context = PassContext(
-            planner=planner,
-            applier=applier,
-            publisher=publisher,
-            meter=meter,
-            intake=CacheIntake(planner, on_restored),
-            on_observed=on_observed,
-            has_changed=has_changed,
-        )
+    def __init__(self, context: PassContext) -> None:
+        self.context = context
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}
         """Of resources that are gone: the state of passes that write to abandoned objects."""
@@ -68,7 +35,7 @@ class Reconciler:
         user's mistake becomes a condition instead; `runtime/passes/refusals.py` has the table.
         """
         given_back = await self._give_back(key)
-        live = self.context.cache.resource(key)
+        live = self.context.planner.cache.resource(key)
         if live is None:
             self._forget_resource(key)
             return given_back
@@ -88,7 +55,7 @@ class Reconciler:
 
     async def _give_back(self, key: Key) -> Outcome:
         """Give back contributions of earlier resources with this key; mostly there are none."""
-        if not self.context.controller.contributes:
+        if not self.context.planner.controller.contributes:
             return Outcome()
         state = self._gone.setdefault(key, ResourceState(""))
         try:
@@ -122,6 +89,6 @@ class Reconciler:
         uid = metadata(live)["uid"]
         state = self.states.get(key)
         if state is None or state.uid != uid:
-            state = ResourceState.from_status(uid, reader_of(self.context.controller)(live))
+            state = ResourceState.from_status(uid, reader_of(self.context.planner.controller)(live))
             self.states[key] = state
         return state

@@ -195,7 +195,7 @@ class Pass:
         version = metadata(self.observation.live).get("resourceVersion")
         for step in steps:
             await Writer(self).make(step)
-            live = self.context.cache.resource(self.key) or {}
+            live = self.context.planner.cache.resource(self.key) or {}
             if metadata(live).get("resourceVersion") != version:
                 return
 
@@ -231,7 +231,7 @@ class Pass:
     @property
     def controller(self) -> Controller[Resource]:
         """The controller of the resource."""
-        return self.context.controller
+        return self.context.planner.controller
 
     @property
     def now(self) -> datetime:
@@ -263,13 +263,13 @@ class Pass:
 
         `waiting` are targets that wait besides those of the plan.
         """
-        ledger, now = self.state.ledger, self.context.clock.now()
+        ledger, now = self.state.ledger, self.context.planner.clock.now()
         observation = self.observation
         # No watch here reports the deletion of another owner's object that has a child's name.
         waits = any(problem.reason == WAITING for problem in observation.plan.problems)
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
-            asked = max(asked - (now - self.times.own), timedelta())
+            asked = max(asked - (now - self.times.now), timedelta())
             if observation.observed.clocks_differ:  # either may be set right
                 asked = min(asked, CLOCKS_DIFFER)
         refused = ledger.in_state(EntryState.REFUSED)
@@ -293,7 +293,7 @@ class Pass:
         """Return the time until the namespace is asked again whether it allows claims."""
         if self._permission is None or math.isinf(self._permission.until):
             return None
-        left = self._permission.until - self.context.clock.monotonic()
+        left = self._permission.until - self.context.planner.clock.monotonic()
         return timedelta(seconds=max(left, 0.0))
 
 

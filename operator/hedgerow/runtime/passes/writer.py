@@ -89,7 +89,7 @@ class Writer:
         if applied.action == "created":
             if write.once:
                 state.note_created_once(write.id, metadata(applied.obj).get("uid", ""))
-                context.meter.created(applied.obj, context.clock.now())
+                context.meter.created(applied.obj, context.planner.clock.now())
             else:
                 state.ledger.note_created(str(write.ref))
         if not write.is_status:
@@ -111,7 +111,7 @@ class Writer:
         if deletion.replacement is not None:
             await self._context.applier.would_create(deletion.ref, deletion.replacement)
         await self._context.applier.delete(deletion)
-        self._state.ledger.deleted(deletion, self._context.clock.now())
+        self._state.ledger.deleted(deletion, self._context.planner.clock.now())
         log.info("deleted", child=str(deletion.ref))
         await self._pass.reads.deleted(deletion.ref)
 
@@ -146,7 +146,7 @@ class Writer:
             step,
             error,
             request=_request(step),
-            clock=self._context.clock,
+            clock=self._context.planner.clock,
             meter=self._context.meter,
             problem=problem,
             blocked=blocked,
