@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.controllers.cronjob.starts import start_of
+from hedgerow.controllers.cronjob.starts import named
 from hedgerow.controllers.scaler.record import recorded
 from hedgerow.deploy.manifest import ManifestError, from_yaml
 from hedgerow.fields.canonical import canonical_value
@@ -21,7 +21,6 @@ from hedgerow.schedule.durations import nanoseconds
 from hedgerow.schedule.errors import ScheduleError
 from hedgerow.schedule.parser import parse as schedule
 from hedgerow_schemas.base import Status, instant
-from hedgerow_schemas.job import Job
 from hedgerow_tools.fields.edits import put
 from plan import one_child
 from plan.made import entry, live
@@ -56,7 +55,7 @@ READ: dict[str, tuple[Callable[[], object], object]] = {
     "an item to be put back": (lambda: put({}, {(f'k:{{"port":{DIGITS}}}',): 1}), [1]),
     "a resource version": (lambda: version_number(DIGITS), 0),
     "an object's version": (lambda: version_of({"metadata": {"resourceVersion": DIGITS}}), 0),
-    "a Job's name": (lambda: start_of("cj", job(f"cj-{DIGITS}")).year, 9999),
+    "a Job's name": (lambda: named("cj", f"cj-{DIGITS}").year, 9999),
     "a status annotation": (
         lambda: said(annotated(STATUS_ANNOTATION, f'{{"observedGeneration": {DIGITS}}}')),
         Status(),
@@ -89,10 +88,6 @@ REFUSED: dict[str, tuple[Callable[[], object], type[ValueError]]] = {
     "a manifest's number": (lambda: from_yaml(f"a: {DIGITS}"), ManifestError),
     "a manifest's key": (lambda: from_yaml(f"{DIGITS}: a"), ManifestError),
 }
-
-
-def job(name: str) -> Job:
-    return Job({"metadata": {"name": name}})
 
 
 @pytest.mark.parametrize(("function", "expected"), READ.values(), ids=READ)

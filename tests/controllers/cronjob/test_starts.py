@@ -2,30 +2,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.controllers.cronjob.starts import (
-    SCHEDULED_AT,
-    is_ahead,
-    is_made_here,
-    name_of,
-    named,
-    start_of,
-)
+from hedgerow.controllers.cronjob.starts import is_ahead, is_made_here, name_of, named
 from hedgerow_schemas.job import Job
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = 1_767_268_800
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-
-
-def job(name: str, scheduled_at: Any = None) -> Job:
-    annotations = {} if scheduled_at is None else {SCHEDULED_AT: scheduled_at}
-    return Job({"metadata": {"name": name, "annotations": annotations}})
 
 
 @dataclass(frozen=True)
@@ -34,7 +21,6 @@ class Case:
 
     reason: str
     name: str
-    scheduled_at: Any
     start: datetime | None
 
     def __str__(self) -> str:
@@ -42,28 +28,24 @@ class Case:
 
 
 CASES = (
-    Case("the name tells", f"demo-{SECOND}", None, NOON),
-    Case("the name tells, whatever the annotation says", f"demo-{SECOND}", "junk", NOON),
-    Case("and another one", f"demo-{SECOND}", "2030-01-01T00:00:00Z", NOON),
-    Case("a name of another kind", "demo-manual", "2026-01-01T12:00:00Z", None),
-    Case("the name of another's Job", f"demo-2-{SECOND}", None, None),
-    Case("no annotation", "demo-manual", None, None),
-    Case("an annotation that is no text", "demo-manual", 7, None),
-    Case("no digits", "demo-", None, None),
-    Case("digits of another script", "demo-\u0661\u0662", None, None),
-    Case("a power", "demo-\u00b2", None, None),
-    Case("the beginning", "demo-0", None, datetime.fromtimestamp(0, UTC)),
-    Case("the last second there is", "demo-253402300799", None, END_OF_TIME),
-    Case("beyond the end of time", "demo-253402300800", None, END_OF_TIME),
-    Case("far beyond", "demo-999999999999", None, END_OF_TIME),
-    Case("more digits than a number may have", f"demo-{'9' * 200}", None, END_OF_TIME),
+    Case("the name tells", f"demo-{SECOND}", NOON),
+    Case("a name of another kind", "demo-manual", None),
+    Case("the name of another's Job", f"demo-2-{SECOND}", None),
+    Case("no digits", "demo-", None),
+    Case("digits of another script", "demo-\u0661\u0662", None),
+    Case("a power", "demo-\u00b2", None),
+    Case("the beginning", "demo-0", datetime.fromtimestamp(0, UTC)),
+    Case("the last second there is", "demo-253402300799", END_OF_TIME),
+    Case("beyond the end of time", "demo-253402300800", END_OF_TIME),
+    Case("far beyond", "demo-999999999999", END_OF_TIME),
+    Case("more digits than a number may have", f"demo-{'9' * 200}", END_OF_TIME),
 )
 
 
-class TestStartOf:
+class TestNamed:
     @pytest.mark.parametrize("case", CASES, ids=str)
-    def test_it_is_what_the_name_says_and_never_the_annotation(self, case):
-        assert start_of("demo", job(case.name, case.scheduled_at)) == case.start
+    def test_it_is_the_start_that_the_name_says(self, case):
+        assert named("demo", case.name) == case.start
 
     @given(st.integers(0, 4_000_000_000), st.integers(0, 999_999))
     def test_a_name_leads_back_to_its_start(self, second, microsecond):
@@ -76,9 +58,9 @@ class TestStartOf:
 
         assert name_of("demo", seoul) == name_of("demo", NOON) == f"demo-{SECOND}"
 
-    @given(st.text(), st.text(), st.text() | st.none())
-    def test_it_never_raises(self, owner, name, annotation):
-        start_of(owner, job(name, annotation))
+    @given(st.text(), st.text())
+    def test_it_never_raises(self, owner, name):
+        named(owner, name)
 
 
 class TestRecord:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from prometheus_client import generate_latest
 
-from hedgerow import View
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import TARGET_TYPE, CopiedSecret
 from hedgerow.fields import managed_fields
@@ -50,7 +49,7 @@ class TestCopies:
 
     def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
         one, other = (
-            CopiedSecret(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
+            CopiedSecret({"metadata": {"name": "x" * 70 + end}}).label for end in ("a", "b")
         )
 
         assert one != other

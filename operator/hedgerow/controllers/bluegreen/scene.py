@@ -143,7 +143,9 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     down = watched and not is_up(bg, observed, chosen)
     unavailable_since = _not_to_come(status.unavailable_since, now) if down else None
     way_back = is_up(bg, observed, back) and _is(previous, back, templates[back])
-    rejected = status.rejected if _is_still(status.rejected, templates) else None
+    rejected = status.rejected
+    if rejected and templates.get(rejected.phase) not in ("", rejected.template):
+        rejected = None
     if basic.alone and not way_back and _is(rejected, chosen, template):
         rejected = None
     seen = replace(
@@ -319,11 +321,6 @@ def _is(record: RoutedTemplate | None, phase: Phase, template: str) -> bool:
         and template != ""
         and (record.phase, record.template) == (phase, template)
     )
-
-
-def _is_still(record: RoutedTemplate | None, templates: Mapping[str, str]) -> bool:
-    """Return whether a record is of its colour's present template, or there is no Deployment."""
-    return record is not None and templates.get(record.phase) in ("", record.template)
 
 
 def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetime | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hedgerow_schemas.bluegreen import Phase, SwitchPhase
 
@@ -94,31 +94,25 @@ class Step:
 class Transition:
     """One row: its step is taken if `when` holds, and that of no row above it.
 
-    `condition` and `target` say the same as `when` and `select`, for people.
+    `condition` says the same as `when`, for people; `target` is a key of `SELECTS`.
     """
 
     phase: SwitchPhase
     condition: str
     target: str
     when: Callable[[Situation], bool]
-    select: Callable[[Situation], SelectedColour | None]
-
-
-def _chosen(seen: Situation) -> SelectedColour | None:
-    return seen.chosen
-
-
-def _stay(seen: Situation) -> SelectedColour | None:
-    return seen.stay
-
-
-def _both(_seen: Situation) -> SelectedColour | None:
-    return BOTH
 
 
 STAYS: Final = "the former colour"
 CHOSEN: Final = "the chosen colour"
+OTHER: Final = "the other colour"
 BOTH_COLOURS: Final = "both"
+SELECTS: Final[Mapping[str, Callable[[Situation], SelectedColour | None]]] = {
+    STAYS: lambda seen: seen.stay,
+    CHOSEN: lambda seen: seen.chosen,
+    OTHER: lambda seen: other(seen.chosen),
+    BOTH_COLOURS: lambda _seen: BOTH,
+}
 
 TRANSITIONS: Final = (
     Transition(
@@ -127,40 +121,33 @@ TRANSITIONS: Final = (
         " within bakeSeconds, and the other one can serve: status.rejected names the template.",
         CHOSEN,
         lambda seen: seen.alone and seen.lost and seen.way_back and not seen.rejected,
-        _chosen,
     ),
     Transition(
         "RollingBack",
         "The chosen colour is selected, status.rejected names its template, and the other one can"
         " serve.",
-        STAYS,
+        OTHER,
         lambda seen: seen.alone and seen.rejected and seen.way_back,
-        lambda seen: other(seen.chosen),
     ),
     Transition(
         "Baking",
         "The chosen colour is selected, for less than bakeSeconds.",
         CHOSEN,
         lambda seen: seen.alone and seen.baking,
-        _chosen,
     ),
-    Transition(
-        "Routed", "The chosen colour is selected.", CHOSEN, lambda seen: seen.alone, _chosen
-    ),
+    Transition("Routed", "The chosen colour is selected.", CHOSEN, lambda seen: seen.alone),
     Transition(
         "Switching",
         "Both are selected, or the Service is gone or selects something else, and the chosen colour"
         " is the former one: the choice was reversed.",
         CHOSEN,
         lambda seen: seen.former == seen.chosen and seen.selected in (BOTH, None),
-        _chosen,
     ),
     Transition(
         "RolledBack",
         "status.rejected names the chosen colour's template: it is not tried again.",
         STAYS,
         lambda seen: seen.rejected,
-        _stay,
     ),
     Transition(
         "Switching",
@@ -168,7 +155,6 @@ TRANSITIONS: Final = (
         " available either, and no check is asked for.",
         CHOSEN,
         lambda seen: seen.is_first and not (seen.other_up or seen.gated),
-        _chosen,
     ),
     Transition(
         "WaitingForAvailability",
@@ -176,21 +162,18 @@ TRANSITIONS: Final = (
         " Immediate, or switch is Overlap.",
         STAYS,
         lambda seen: not seen.has_spec or (seen.waits and not seen.available),
-        _stay,
     ),
     Transition(
         "CheckFailed",
         "A check of this very template has failed.",
         STAYS,
         lambda seen: seen.gated and not seen.served and seen.checks == "Failed",
-        _stay,
     ),
     Transition(
         "Checking",
         "Not all checks of this very template have passed yet.",
         STAYS,
         lambda seen: seen.gated and not seen.served and seen.checks == "Running",
-        _stay,
     ),
     Transition(
         "Held",
@@ -198,14 +181,12 @@ TRANSITIONS: Final = (
         " status names a colour that was routed.",
         STAYS,
         lambda seen: seen.held and not (seen.served or seen.is_first),
-        _stay,
     ),
     Transition(
         "Overlapping",
         "switch is Overlap, and the other colour is selected.",
         BOTH_COLOURS,
         lambda seen: seen.overlap and seen.selected == other(seen.chosen),
-        _both,
     ),
     Transition(
         "Overlapping",
@@ -213,9 +194,8 @@ TRANSITIONS: Final = (
         " endpoints for overlapSeconds.",
         BOTH_COLOURS,
         lambda seen: seen.overlap and seen.selected == BOTH and not seen.overlapped,
-        _both,
     ),
-    Transition("Switching", "In all other cases.", CHOSEN, lambda _seen: True, _chosen),
+    Transition("Switching", "In all other cases.", CHOSEN, lambda _seen: True),
 )
 """The rows in their order: the first one that holds decides."""
 
@@ -223,4 +203,4 @@ TRANSITIONS: Final = (
 def decide(seen: Situation) -> Step:
     """Return the step of the first transition that holds."""
     row = next(row for row in TRANSITIONS if row.when(seen))
-    return Step(row.phase, row.select(seen))
+    return Step(row.phase, SELECTS[row.target](seen))

@@ -216,38 +216,24 @@ def health(
     blocking: Sequence[str],
     full: bool,
 ) -> tuple[Condition, ...]:
-    """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any."""
+    """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any.
+
+    A start may wait for a Job. If several in a row were missed for one, it is stuck.
+    """
     if cj.spec.suspend:
         return (ready(True, "Suspended", "no starts are made"),)
     if cj.spec.starting_deadline_seconds == 0:
         return stalled("NeverInTime", "a deadline of 0 seconds lets nothing start")
-    held = held_back(cj, plan, wrong, blocking=blocking, full=full)
+    held = (wrong.reason, wrong.note) if wrong else None
+    if full and not held:
+        held = FULL, limited(cj)
+    elif blocking and is_stuck(plan) and not held:
+        held = WAITS, blocked(cj, plan.missed, blocking)
     if held:
-        return (ready(False, held.reason, held.note),)
+        return (ready(False, *held),)
     if not plan.upcoming:
         return stalled("NeverAgain", "the schedule has no start in five years")
     return (ready(True, "Scheduled", "starts are made as scheduled"),)
-
-
-def held_back(
-    cj: CronJob,
-    plan: MissedStarts,
-    wrong: Notice | None,
-    *,
-    blocking: Sequence[str],
-    full: bool,
-) -> Notice | None:
-    """Return why starts are held back, or None.
-
-    A start may wait for a Job. If several in a row were missed for one, it is stuck.
-    """
-    if wrong:
-        return wrong
-    if full:
-        return Notice(FULL, limited(cj), "Warning")
-    if blocking and is_stuck(plan):
-        return Notice(WAITS, blocked(cj, plan.missed, blocking))
-    return None
 
 
 def missed_in_a_row(status: CronJobStatus) -> int:

@@ -40,15 +40,13 @@ class DatedJob:
 class StartRecord:
     """The record of the starts that were made.
 
-    `last` is the newest start. `recorded` is the status's lastScheduleTime; if that is ahead of
-    now, it is in `refused` instead. `fresh` are the known starts made since then, and `before` is
-    the newest one made before these, or the creation. `ahead` are the Jobs dated ahead of now,
-    which do not count as starts. `unrecorded` names the Jobs that are not yet recorded in the
-    status.
+    `last` is the newest start. `refused` is the status's lastScheduleTime if that is ahead of now.
+    `fresh` are the known starts made since it, and `before` is the newest one made before these, or
+    the creation. `ahead` are the Jobs dated ahead of now, which do not count as starts.
+    `unrecorded` names the Jobs that are not yet recorded in the status.
     """
 
     last: datetime | None
-    recorded: datetime | None
     refused: datetime | None
     fresh: frozenset[datetime]
     before: datetime | None
@@ -62,16 +60,14 @@ def name_of(owner: str, start: datetime) -> str:
 
 
 def named(owner: str, name: str) -> datetime | None:
-    """Return the start that a Job of this name was made for; None if the name has no start."""
+    """Return the start that a Job of this name was made for; None if the name has no start.
+
+    A Job's annotation is for people, and decides nothing.
+    """
     prefix, _, digits = name.rpartition("-")
     if prefix == owner and digits.isascii() and digits.isdecimal():
         return datetime.fromtimestamp(min(int(digits[:12]), _LAST_SECOND), UTC)
     return None
-
-
-def start_of(owner: str, job: Job) -> datetime | None:
-    """Return a Job's start, from its name; its annotation is for people, and decides nothing."""
-    return named(owner, job.name)
 
 
 def scheduled_at(job: Object) -> datetime | None:
@@ -106,7 +102,7 @@ def record(
     stored, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
     refused = stored if schedule and stored and is_ahead(stored, now) else None
     recorded = _caught_up(cj, schedule, now) if schedule and refused else stored
-    dated = [DatedJob(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
+    dated = [DatedJob(job, start) for job in jobs if (start := named(cj.metadata.name, job.name))]
     come = [dated_job for dated_job in dated if (recorded or _NEVER) < dated_job.start <= now]
     newer = {dated_job.start for dated_job in come if _counts(dated_job, schedule)}
     since = (named(cj.metadata.name, name) for name in made)
@@ -120,7 +116,6 @@ def record(
     unrecorded += [dated_job for dated_job in dated if now < dated_job.start <= now + TOLERANCE]
     return StartRecord(
         last=last,
-        recorded=None if refused else recorded,
         refused=refused,
         fresh=frozenset(fresh),
         before=max((time for time in known if time and time < first), default=None),

@@ -60,29 +60,23 @@ def compose(options: Selection, namespace: TargetNamespace, observed: Observed) 
     meta = namespace.metadata
     if meta.deletion_timestamp or not options.is_target(meta.name, meta.labels):
         return Desired()
-    related = (CopiedSecret(view) for view in observed.related)
-    targets = targets_of(source for source in related if not source.is_going)
+    related = (CopiedSecret(view.raw) for view in observed.related if not is_going(view))
+    targets = targets_of(related)
     # A copy that is being deleted cannot be kept, and only whoever set a finalizer can let it go.
-    there = {
-        copy.name: copy
-        for copy in observed.children
-        if not copy.text("metadata", "deletionTimestamp")
-    }
+    there = {copy.name: copy for copy in observed.children if not is_going(copy)}
     mistaken = {source.label: source for source in targets.mistaken}
     kept = {
         name: mistaken[label]
         for name, copy in there.items()
         for label, value in copy.labels.items()
-        if label in mistaken and value == mistaken[label].view.namespace
+        if label in mistaken and value == mistaken[label].namespace
     }
     children: list[Copy | Keep] = [Keep(Secret, name) for name in sorted(kept)]
     for source in targets.copied:
         if source.target not in kept:
             live = there.get(source.target)
             anew = live is not None and not source.fits(live, observed.field_manager)
-            children.append(
-                Copy(Secret, source.target, source.fields, source=source.view, anew=anew)
-            )
+            children.append(Copy(Secret, source.target, source.fields, source=source, anew=anew))
     return Desired(tuple(children), events=tuple(warnings(targets, kept, meta.name)))
 
 
@@ -116,12 +110,17 @@ def _taken(source: CopiedSecret, other: CopiedSecret, where: str = "") -> Notice
 
 
 def _warning(source: CopiedSecret, reason: str, note: str) -> Notice:
-    return SourceNotice(reason, note, "Warning", source=source.view)
+    return SourceNotice(reason, note, "Warning", source=source)
+
+
+def is_going(secret: View) -> bool:
+    """Return whether a Secret is being deleted."""
+    return bool(secret.at("metadata", "deletionTimestamp"))
 
 
 def reduced(secret: Object) -> Object:
     """Return a source with no more of its metadata than is read."""
-    meta, source = secret["metadata"], CopiedSecret(View(secret))
+    meta, source = secret["metadata"], CopiedSecret(secret)
     meant = {name: source.annotations[name] for name in MEANT if name in source.annotations}
     kept = {key: meta[key] for key in _READ if key in meta}
     return {

@@ -9,12 +9,12 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow import Secret, View, applied
+from hedgerow import Secret, applied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow import Object
+    from hedgerow import Object, View
 
 DOMAIN: Final = "k8s.ziwon.dev"
 TARGET_NAME: Final = f"{DOMAIN}/target-name"
@@ -32,21 +32,13 @@ LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True)
-class CopiedSecret:
+class CopiedSecret(Secret):
     """One source, and the copies that its annotations ask for."""
-
-    view: View
-
-    @property
-    def name(self) -> str:
-        """The Secret's own name."""
-        return self.view.name
 
     @property
     def annotations(self) -> Mapping[str, Any]:
         """`metadata.annotations`."""
-        return self.view.mapping("metadata", "annotations")
+        return self.mapping("metadata", "annotations")
 
     @property
     def target(self) -> str:
@@ -56,22 +48,7 @@ class CopiedSecret:
     @property
     def type(self) -> str:
         """The type of its copies."""
-        return self.annotations.get(TARGET_TYPE) or self.view.text("type")
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """Its values by key, in base64."""
-        return self.view.mapping("data")
-
-    @property
-    def is_immutable(self) -> bool:
-        """Whether its values never change."""
-        return self.view.at("immutable") is True
-
-    @property
-    def is_going(self) -> bool:
-        """Whether it is being deleted."""
-        return bool(self.view.at("metadata", "deletionTimestamp"))
+        return self.annotations.get(TARGET_TYPE) or self.text("type")
 
     @property
     def has_target(self) -> bool:
@@ -96,7 +73,7 @@ class CopiedSecret:
     @property
     def age(self) -> tuple[str, str]:
         """The sort key of sources that want one target: the oldest comes first and has it."""
-        return self.view.text("metadata", "creationTimestamp"), self.name
+        return self.text("metadata", "creationTimestamp"), self.name
 
     @property
     def label(self) -> str:
@@ -110,12 +87,11 @@ class CopiedSecret:
     @cached_property
     def fields(self) -> Object:
         """The manifest of a copy, the same in each namespace."""
-        namespace = self.view.namespace
-        immutable = {"immutable": True} if self.is_immutable else {}
+        immutable = {"immutable": True} if self.immutable else {}
         return {
             "metadata": {
-                "labels": {self.label: namespace},
-                "annotations": {SOURCE: f"{namespace}/{self.name}"},
+                "labels": {self.label: self.namespace},
+                "annotations": {SOURCE: f"{self.namespace}/{self.name}"},
             },
             "type": self.type,
             "data": {**self.data},
@@ -130,7 +106,7 @@ class CopiedSecret:
             return True
         there, ours = live.mapping("data"), applied(live, field_manager, "data")
         return (
-            self.is_immutable
+            self.immutable
             and all(there.get(key) == value for key, value in self.data.items())
             and ours <= self.data.keys()
         )
