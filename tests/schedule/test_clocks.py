@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from hedgerow.schedule import Missed, parse, zone
+from hedgerow_tools.schedule.daylight import skipped
 from schedule.clocks import (
     NAMES,
     admits,
@@ -137,7 +138,7 @@ class TestStarts:
         for expression in change.expressions():
             expected = [minute for minute in gaps if admits(expression, minute)]
             ends = (datetime.fromtimestamp(each, UTC) for each in (begin, end))
-            left_out = parse(expression, zone(change.place)).skipped(*ends, limit=2000)
+            left_out = skipped(parse(expression, zone(change.place)), *ends, limit=2000)
 
             assert list(left_out) == expected
 

@@ -1,4 +1,4 @@
-"""Schedules: their starts around daylight saving, how many were missed, and what was left out."""
+"""Schedules: their starts around daylight saving, and how many were missed."""
 
 from __future__ import annotations
 
@@ -264,44 +264,6 @@ class TestMissed:
 
         missed = found.missed(at("2018-11-03T06:00-03:00"), at("2018-11-05T00:00-02:00"))
         assert missed == Missed(0, None)
-
-
-class TestSkipped:
-    @pytest.mark.parametrize(
-        ("place", "expression", "since", "expected"),
-        [
-            ("America/New_York", "30 2 * * *", "2026-03-07T12:00Z", ["2026-03-08T02:30"]),
-            ("America/New_York", "*/20 2 * * *", "2026-03-07T12:00Z",
-             ["2026-03-08T02:00", "2026-03-08T02:20", "2026-03-08T02:40"]),
-            ("America/New_York", "30 1 * * *", "2026-11-01T05:30Z", []),
-            ("America/New_York", "0 9 * * *", "2026-03-08T00:00Z", []),
-            ("Africa/Cairo", "0 5 * * 5", "2024-04-25T12:00Z", []),
-            ("Africa/Cairo", "0 0 * * 5", "2024-04-25T12:00Z", ["2024-04-26T00:00"]),
-            ("Pacific/Apia", "0 6 * * *", "2011-12-29T20:00Z", ["2011-12-30T06:00"]),
-            ("America/New_York", "@every 10m", "2026-03-08T06:55Z", []),
-        ],
-    )  # fmt: skip
-    def test_it_is_what_the_wall_clock_left_out_before_the_next_start(
-        self, place, expression, since, expected
-    ):
-        found = parse(expression, zone(place))
-
-        skipped = found.skipped(at(since), found.after(at(since)))
-        assert skipped == tuple(map(at, expected))
-
-    def test_it_is_no_more_than_asked_for(self):
-        found = parse("* 2 * * *", zone("America/New_York"))
-
-        skipped = found.skipped(at("2026-03-08T06:59Z"), at("2026-03-09T06:00Z"), limit=2)
-        assert skipped == (at("2026-03-08T02:00"), at("2026-03-08T02:01"))
-
-    @pytest.mark.parametrize("place", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
-    def test_the_ends_of_datetime_are_no_obstacle(self, place):
-        found = parse("* * * * *", zone(place))
-        first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-        assert found.skipped(first, first + MINUTE) == ()
-        assert found.skipped(last - MINUTE, last) == ()
 
 
 class TestHas:

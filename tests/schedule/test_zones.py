@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import tzdata
 
-from hedgerow.schedule import ScheduleError, repeated, zone
+from hedgerow.schedule import ScheduleError, zone
 from hedgerow.schedule.zones import (
     FIRST,
     LAST,
@@ -139,13 +139,5 @@ class TestStretches:
 
 
 class TestReading:
-    @pytest.mark.parametrize(
-        ("instant", "expected"),
-        [(WINTER - HOUR - 1, 0), (WINTER - HOUR, 1), (WINTER - 1, 1), (WINTER, 2),
-         (WINTER + HOUR - 1, 2), (WINTER + HOUR, 0), (SUMMER - 1, 0), (SUMMER, 0)],
-    )  # fmt: skip
-    def test_which_of_two_times_it_is(self, instant, expected):
-        assert repeated(to_datetime(instant), BERLIN) == expected
-
     def test_there_is_no_datetime_after_the_year_9999(self):
         assert to_datetime(10**15) is None

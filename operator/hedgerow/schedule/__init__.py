@@ -8,7 +8,7 @@ from hedgerow.schedule.errors import ScheduleError
 from hedgerow.schedule.parser import LIMIT, errors, parse
 from hedgerow.schedule.schedule import Every, Missed, Schedule
 from hedgerow.schedule.timetables import ScheduleProblem, schedule_problems, timetable
-from hedgerow.schedule.zones import ZONE_FIELD, repeated, zone
+from hedgerow.schedule.zones import ZONE_FIELD, zone
 
 __all__ = [
     "LIMIT",
@@ -20,7 +20,6 @@ __all__ = [
     "ScheduleProblem",
     "errors",
     "parse",
-    "repeated",
     "schedule_problems",
     "timetable",
     "zone",

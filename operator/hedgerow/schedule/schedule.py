@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.schedule import zones
 from hedgerow.schedule.days import DAY, civil, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime, tzinfo
 
     from hedgerow.schedule.fields import CronFields
@@ -86,20 +84,6 @@ class Schedule(ABC):
         number, latest = self.count(zones.to_seconds(since), zones.to_seconds(until))
         return Missed(number, None if latest is None else zones.to_datetime(latest))
 
-    def skipped(self, since: datetime, until: datetime, limit: int = 10) -> tuple[datetime, ...]:
-        """Return the wall-clock times that match and that the zone skips between two instants.
-
-        At such a change of its offset they are never shown, so that there is no start. Returns at
-        most `limit` times in order, without a zone. Raises ValueError for an instant without a
-        zone.
-        """
-        times = self.left_out(zones.to_seconds(since), zones.to_seconds(until))
-        return tuple(map(zones.to_wall, islice(times, limit)))
-
-    @abstractmethod
-    def left_out(self, since: int, until: int) -> Iterator[int]:
-        """Return the result of `skipped`, in seconds since 1970 local time."""
-
     @abstractmethod
     def next(self, instant: int) -> int | None:
         """Return the first start later than an instant; both are seconds since 1970."""
@@ -142,10 +126,6 @@ class Every(Schedule):
         further = (until - first) // self.distance
         return further + 1, first + further * self.distance
 
-    def left_out(self, since: int, until: int) -> Iterator[int]:  # noqa: ARG002 - see Calendar
-        """Return nothing: local time does not matter here."""
-        return iter(())
-
 
 @dataclass(frozen=True)
 class Calendar(Schedule):
@@ -181,12 +161,3 @@ class Calendar(Schedule):
                     total += beyond - first
                     latest = day * DAY + slots[beyond - 1] - shift
         return total, latest
-
-    def left_out(self, since: int, until: int) -> Iterator[int]:
-        """Yield the result of `skipped`, in seconds since 1970 local time."""
-        reached = None
-        for _, low, high in zones.stretches(self.zone, since, until + 1):
-            if reached is not None and low > reached:
-                for day, first, beyond in self.fields.between(reached, low):
-                    yield from (day * DAY + slot for slot in self.fields.slots[first:beyond])
-            reached = high

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_ORDINAL: Final = EPOCH.toordinal()
 ZONE_FIELD: Final = "time zone"
 """The name of a zone in errors."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,3}")
@@ -113,13 +112,6 @@ def stretches(place: tzinfo, begin: int, end: int) -> Iterator[tuple[int, int, i
         begin, width = change, 2 * width
 
 
-def repeated(instant: datetime, place: tzinfo) -> int:
-    """Return 1 or 2 if the clock shows this local time for the first or second time, else 0."""
-    shown = instant.astimezone(place)
-    again = shown.replace(fold=1).utcoffset() != shown.replace(fold=0).utcoffset()
-    return 1 + shown.fold if again else 0
-
-
 def to_seconds(moment: datetime) -> int:
     """Return the whole seconds since 1970, rounded down. Raises ValueError without a zone."""
     if moment.utcoffset() is None:
@@ -133,8 +125,3 @@ def to_datetime(instant: int) -> datetime | None:
         return EPOCH + timedelta(seconds=instant)
     except OverflowError:
         return None
-
-
-def to_wall(local: int) -> datetime:
-    """Return a wall-clock time as a datetime without a zone."""
-    return datetime.fromordinal(_ORDINAL + local // DAY) + timedelta(seconds=local % DAY)

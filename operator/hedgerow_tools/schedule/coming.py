@@ -21,6 +21,7 @@ from hedgerow_schemas.base import View, instant
 from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, StatefulSet
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_tools.render.times import LATEST, length, utc
+from hedgerow_tools.schedule.daylight import repeated, skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -128,8 +129,8 @@ def starts(schedule: Schedule, since: datetime, count: int) -> Iterator[Start]:
             local.tzname(),
             start,
             (start - since).total_seconds(),
-            (None, "first", "second")[cron.repeated(start, schedule.zone)],
-            schedule.skipped(last, start, SKIPPED_SHOWN + 1),
+            repeated(local),
+            skipped(schedule, last, start, SKIPPED_SHOWN + 1),
         )
         last = start
 
