@@ -104,15 +104,6 @@ class Registry:
             raise KeyError(name)
         return named
 
-    def controller_of(self, group_version: str, kind: str) -> Controller[Any] | None:
-        """Return the controller of a custom resource, or None."""
-        kinds = {
-            (controller.resource.api.group_version, controller.resource.api.kind): controller
-            for controller in self.controllers
-            if controller.is_custom
-        }
-        return kinds.get((group_version, kind))
-
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers with these names, each once; without names, those not opt-in."""
         if given := tuple(dict.fromkeys(names)):

@@ -106,11 +106,6 @@ def readable(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
-def _program(name: str) -> str:
-    """Return a valid program's name; raises ValueError."""
-    return Installation(program=name).program
-
-
 SYSTEM_NAMESPACE = Installation().system_namespace
 
 RUNS, AVAILABLE, SERVES, CONNECTS = (
@@ -130,7 +125,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    program: Annotated[str, AfterValidator(_program)] = PROGRAM
+    program: Annotated[str, AfterValidator(lambda name: Installation(program=name).program)] = (
+        PROGRAM
+    )
 
     controllers: Annotated[
         tuple[str, ...],

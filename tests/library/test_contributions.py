@@ -87,7 +87,6 @@ class TestRegistry:
 
         assert registry.resources == ()
         assert registry.names == ("scaler",)
-        assert registry.controller_of("apps/v1", "Deployment") is None
 
     @pytest.mark.parametrize(
         ("how", "why"),

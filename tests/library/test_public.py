@@ -14,7 +14,7 @@ from hedgerow import app
 from hedgerow.registry import Registry
 from library import greeter
 from library.greeter import GREETER, Greeting
-from support.operator.registered import ALL, CONTROLLERS
+from support.operator.registered import ALL
 
 LISTED = {
     "CONFINED", "KEEP_ALL", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Column",
@@ -75,13 +75,6 @@ class TestRegistry:
         monkeypatch.setattr(app, "configure", lambda *_, **__: None)
         with pytest.raises(ValueError, match="no controller is called"):
             hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
-
-    def test_a_controller_is_found_by_its_resource(self):
-        assert (
-            ALL.controller_of("batch.tutorial.kubebuilder.io/v1", "CronJob")
-            is CONTROLLERS["cronjob"]
-        )
-        assert ALL.controller_of("greeter.example.com/v1", "Greeting") is None
 
     def test_a_name_that_there_is_not_is_an_error(self):
         with pytest.raises(KeyError):

@@ -31,6 +31,7 @@ from hedgerow_tools.planning.kinds import DEFINITION, KnownKinds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.dry_run import UserApply
@@ -120,7 +121,7 @@ class ObjectForecaster:
 
     async def _planned(self, ref: ObjectRef, manifest: Object) -> Forecast:
         """Return the forecast of an object whose kind is served. Raises KubeError."""
-        controller = registry().controller_of(ref.api.group_version, ref.api.kind)
+        controller = _controller_of(ref.api.group_version, ref.api.kind)
         if controller is not None:
             return await self.forecaster.of_manifest(controller, manifest, made=self._made)
         cluster = self.forecaster.cluster
@@ -245,7 +246,7 @@ class ObjectForecaster:
     @staticmethod
     def _unserved(group_version: str, kind: str) -> str:
         """Return what to do about a kind that is not served."""
-        controller = registry().controller_of(group_version, kind)
+        controller = _controller_of(group_version, kind)
         if controller is not None:
             return not_installed(controller, typed())
         return (
@@ -265,6 +266,14 @@ class ObjectForecaster:
         if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
             changed = any(line.is_change for obj in forecast.objects for line in obj.lines)
             self.kinds.define(manifest, changed=changed)
+
+
+def _controller_of(group_version: str, kind: str) -> Controller[Any] | None:
+    """Return the controller of a custom resource, or None."""
+    custom = (controller for controller in registry().controllers if controller.is_custom)
+    named = ((each, each.resource.api) for each in custom)
+    asked = group_version, kind
+    return next((each for each, api in named if (api.group_version, api.kind) == asked), None)
 
 
 def unreadable(error: Exception) -> Forecast:
