@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 import tomllib
@@ -14,7 +13,7 @@ from packaging.requirements import Requirement
 
 from hedgerow_testing.audit.inputs import read_inputs
 from support.code.documents import anchors, links
-from support.code.sources import ROOT, committed, modules
+from support.code.sources import ROOT, committed
 from support.programs.tutorial import blocks
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -31,7 +30,6 @@ PACKAGES = (
 )  # fmt: skip
 ABSENT = {"operator/__init__.py"}
 """The paths that are cited because no such file may be there."""
-LISTED = re.compile(r"^- ((?:`\w+`(?:, | and )?)+)", re.MULTILINE)
 """The names that a line of a list begins with, in the docstring of a package."""
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
 
@@ -222,22 +220,6 @@ class TestDecisions:
 def is_source(name: str) -> bool:
     """Return whether a path is one of a source file, from the root or below a package."""
     return any((ROOT / place / name).is_file() for place in PACKAGES)
-
-
-class TestPackages:
-    def test_the_modules_that_their_docstrings_list_are_there(self):
-        lost = {
-            f"{module.name}: {name}"
-            for module in modules()
-            if module.name.endswith("/__init__.py") and module.name.count("/") > 1
-            for line in LISTED.findall(ast.get_docstring(module.tree) or "")
-            for name in re.findall(r"`(\w+)`", line)
-            if not any((module.path.parent / found).exists() for found in (name, f"{name}.py"))
-        }
-        listing = [each for each in modules() if each.name.endswith("/passes/__init__.py")]
-
-        assert LISTED.findall(ast.get_docstring(listing[0].tree) or "")
-        assert lost == set()
 
 
 class TestLinks:

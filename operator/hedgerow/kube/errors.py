@@ -128,16 +128,6 @@ class KubeError(Exception):
         )
 
     @property
-    def details(self) -> tuple[str, ...]:
-        """Every cause with its field, uncut and sorted; the whole message if there is no cause."""
-        lines = {
-            c.message if c.field in ("", "<nil>") else f"{c.field}: {c.message}"
-            for c in self.causes
-            if c.message
-        }
-        return tuple(sorted(lines)) or (str(self.status.get("message", "")) or self.message,)
-
-    @property
     def reason(self) -> str:
         """The Status reason, such as `NotFound`; empty without one."""
         return str(self.status.get("reason", ""))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Desired
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.ownership import Leaf
+    from hedgerow.kube.errors import KubeError
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import PlanInput
     from hedgerow.plan.remedies import Remedy
@@ -44,6 +45,16 @@ def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> Cont
     """Return a leaf that would stay as it is, or be taken, with a holder, by default its first."""
     holder = holder or leaf.holders[0]
     return contested_field(target, leaf, holder, since=instant(holder.time))
+
+
+def details(error: KubeError) -> tuple[str, ...]:
+    """Return every cause with its field, uncut and sorted; the message if there is no cause."""
+    lines = {
+        c.message if c.field in ("", "<nil>") else f"{c.field}: {c.message}"
+        for c in error.causes
+        if c.message
+    }
+    return tuple(sorted(lines)) or (str(error.status.get("message", "")) or error.message,)
 
 
 class WriteRefusal(Struct, frozen=True):

@@ -31,7 +31,7 @@ from hedgerow.plan.yield_and_claim import place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_tools.fields.allocated import without_uid
 from hedgerow_tools.fields.diff import difference, writes_status
-from hedgerow_tools.fields.forecast import ObjectForecast, WriteRefusal, held_by
+from hedgerow_tools.fields.forecast import ObjectForecast, WriteRefusal, details, held_by
 from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.merge import merge
 from hedgerow_tools.fields.relabelling import BEFORE_FIRST_APPLY, COPY, KUBECTL
@@ -255,7 +255,7 @@ class Submission:
         """Return why the server refuses a write; for a Secret without what may repeat values."""
         if is_secret(self.ref.api.kind):
             error.withhold()
-        return error.details
+        return details(error)
 
     async def _applied(
         self, cluster: Cluster, manifest: Object, *, force: bool = False

@@ -20,7 +20,7 @@ from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.diff import is_held_otherwise
-from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal, judged
+from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal, details, judged
 from hedgerow_tools.fields.identity import named
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.planning.dry_run import Submission, Submitted, planned_object
@@ -97,7 +97,7 @@ class ObjectForecaster:
         except KubeError as error:
             if not error.code:
                 raise
-            return self._refused(ref, *error.details)
+            return self._refused(ref, *details(error))
 
     async def release(self, manifests: Iterable[Object]) -> Release | None:
         """Return the release of Helm that one of the objects is of, as it is in the cluster."""

@@ -26,7 +26,7 @@ from hedgerow.kube.object_api import ApplyResult
 from hedgerow.kube.reviews import may_we
 from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
-from hedgerow_tools.fields.forecast import PlannedEvent, WriteRefusal
+from hedgerow_tools.fields.forecast import PlannedEvent, WriteRefusal, details
 from hedgerow_tools.fields.merge import merge
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class SimulatedCluster:
             answer, obj.merged = await self._answered(obj, body, manager, force=force)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
             obj.refused = True
-            self.refusals.append(WriteRefusal(str(ref), error.details))
+            self.refusals.append(WriteRefusal(str(ref), details(error)))
             raise
         created = obj.live is None
         uid = metadata(obj.live or answer).get("uid")
@@ -179,7 +179,7 @@ class SimulatedCluster:
         except (Invalid, Forbidden, Unavailable) as error:
             if isinstance(error, Forbidden) and not await self._may("create", ref):
                 return ApplyResult(body, created=True)
-            self.refusals.append(WriteRefusal(str(ref), error.details))
+            self.refusals.append(WriteRefusal(str(ref), details(error)))
             raise
 
     async def delete(

@@ -10,6 +10,7 @@ from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
+from hedgerow_tools.fields.forecast import details
 from hedgerow_tools.planning.dry_run import Submitted
 from support.objects.definitions import definition, free, number, of, text
 from support.objects.definitions import items as listed
@@ -132,10 +133,10 @@ def must_be_refused(said: Submitted, error: KubeError) -> None:
     conflicts = {(one.field, one.manager) for one in error.causes if one.manager}
     assert said.live is None
     assert {(held.path, held.manager) for held in said.contested} == conflicts
-    words = [r.causes[: len(error.details)] for r in said.refusals]  # hedgerow's own come after
-    assert conflicts or words == [error.details], (
+    words = [r.causes[: len(details(error))] for r in said.refusals]  # hedgerow's own come after
+    assert conflicts or words == [details(error)], (
         said.refusals,
-        error.details,
+        details(error),
     )
 
 

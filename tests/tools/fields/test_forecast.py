@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from hedgerow.contract import Create, Desired, Keep
+from hedgerow.kube.errors import Invalid, from_status
 from hedgerow.plan.conditions import condition
 from hedgerow.plan.yield_and_claim import YIELD, field_policy_of
 from hedgerow.workloads import waits_for
@@ -18,6 +19,7 @@ from hedgerow_tools.fields.forecast import (
     ObjectForecast,
     Planned,
     WriteRefusal,
+    details,
     facts,
     further,
     judged,
@@ -121,3 +123,24 @@ class TestRolledOut:
         assert waits_for(Deployment(obj)) != ""
         assert waits_for(Deployment(rolled_out(obj))) in ("", "it is scaled to zero")
         assert rolled_out(obj)["status"]["replicas"] == spec.get("replicas", 1)
+
+
+class TestDetails:
+    def test_each_cause_is_there_once_uncut_and_in_order(self):
+        causes = [
+            {"field": "spec.b", "message": "b" * 900},
+            {"field": "<nil>", "message": "some rules were not checked"},
+            {"field": "spec.a", "message": "no"},
+            {"field": "spec.a", "message": "no"},
+        ]
+        error = from_status({"code": 422, "message": "x", "details": {"causes": causes}})
+
+        assert details(error) == (
+            "some rules were not checked",
+            "spec.a: no",
+            f"spec.b: {'b' * 900}",
+        )
+
+    def test_without_causes_it_is_the_whole_message(self):
+        assert details(from_status({"code": 400, "message": "x" * 900})) == ("x" * 900,)
+        assert details(Invalid("no")) == ("no",)
