@@ -16,7 +16,7 @@ from hedgerow.contract.hints import class_of, misfits
 from hedgerow.contract.mistakes import RegistrationError
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
-from hedgerow.runtime.metric_names import DurationMetric, of_lag
+from hedgerow.runtime.metric_names import DurationMetric
 from hedgerow_schemas import builtin
 from hedgerow_schemas.base import ApiResource, CustomResource, View
 from hedgerow_schemas.job import Job
@@ -250,7 +250,7 @@ def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
     for controller in controllers:
         if controller.lag is None:
             continue
-        metric = of_lag(controller.lag.name)
+        metric = f"{controller.lag.name}_seconds"
         if not _METRIC.fullmatch(metric) or metric in known:
             raise RegistrationError(
                 f"the controller {controller.name} has a lag {controller.lag.name!r}, which is no"

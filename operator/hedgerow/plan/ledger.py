@@ -199,6 +199,10 @@ class Ledger:
         self.unknown: set[ChildId] = set()
         self._told: dict[Hashable, datetime] = {}
 
+    def __len__(self) -> int:
+        """Return the number of entries, with those of Events."""
+        return len(self.entries) + len(self._told)
+
     def entry(self, target: ChildId) -> LedgerEntry:
         """Return the entry of a target."""
         return self.entries.get(target, NO_ENTRY)

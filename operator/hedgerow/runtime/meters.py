@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from hedgerow.runtime.metric_names import DurationMetric, of_lag
+from hedgerow.runtime.metric_names import DurationMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -171,7 +171,7 @@ class Meters:
     def lag(self, lag: Lag) -> Histogram:
         """Return the histogram of how late children are created; the first call creates it."""
         if lag.name not in self._lags:
-            self._lags[lag.name] = self._histogram(of_lag(lag.name), lag.help, "", LATE)
+            self._lags[lag.name] = self._histogram(f"{lag.name}_seconds", lag.help, "", LATE)
         return self._lags[lag.name]
 
     def missed(self, lag: Lag) -> Gauge:

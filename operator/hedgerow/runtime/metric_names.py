@@ -12,8 +12,3 @@ class DurationMetric(StrEnum):
     LOOP_LAG = "loop_lag_seconds"
     RECONCILE = "reconcile_duration_seconds"
     IN_QUEUE = "workqueue_queue_duration_seconds"
-
-
-def of_lag(name: str) -> str:
-    """Return the metric of a controller's lag."""
-    return f"{name}_seconds"

@@ -143,7 +143,7 @@ class TestRequeue:
             await world.settle()
 
         (state,) = world.insides._reconciler.states.values()
-        assert len(state.ledger.entries) == 3  # two children and the status
+        assert len(state.ledger) == 3  # two children and the status
 
 
 async def test_a_switch_is_watched_though_the_watch_came_with_the_edit_that_asks_for_it():
