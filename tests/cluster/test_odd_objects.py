@@ -135,7 +135,7 @@ def sources() -> list[Any]:
         life.operator(cast("Any", None), one, SystemClock(), any_claims, server_time=lambda: None)
         for one in ALL.controllers
     ]
-    return [source for runner in runners for source in runner.watches.sources]
+    return [source for runner in runners for source in runner.cache]
 
 
 class Neighbours:
