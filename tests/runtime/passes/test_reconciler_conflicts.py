@@ -102,7 +102,11 @@ TOOK = step(take_image(), contested=TAKEN)
 UNKNOWN = [(CHILD, SIDE, "before-first-apply")]
 PUT_BACK = step(NO_DISK, nodes=DISK, contested=[], events="FieldRestored")
 GONE_AGAIN = step(NO_DISK, nodes=None, contested=NODES, events="FieldConflict FieldRestored")
-VANISHED_TWICE = (step(declare(blueSpec=ON_DISK), nodes=DISK), PUT_BACK, GONE_AGAIN)
+VANISHED_TWICE = (
+    step(declare(blueSpec=ON_DISK), nodes=DISK, Ready="False/Unavailable"),
+    PUT_BACK,
+    GONE_AGAIN,
+)
 ROWS = (
     row(
         "a taken field is reported and never written",
