@@ -130,7 +130,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         source = self.source(key)
         return None if source is None else source.store.get(key)
 
-    def is_defined(self, key: Key) -> bool:
+    def is_shown(self, key: Key) -> bool:
         """Return whether a resource is shown, as far as the watch of its kind knows.
 
         It is not if its kind is served no more, or may not be listed any more: it may be gone.

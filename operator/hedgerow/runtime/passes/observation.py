@@ -134,13 +134,13 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return the resource, or None if nothing may be written for it any more.
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
-        by a new one of its name, if its kind is not served any more, or if it is the operator's
-        own namespace.
+        by a new one of its name, if the API server does not show its kind, or if it is the
+        operator's own namespace.
         """
         live = self.cache.resource(key)
         if live is None or metadata(live)["uid"] != state.uid or is_terminating(live):
             return None
-        if not self.cache.is_defined(key):
+        if not self.cache.is_shown(key):
             return None
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None

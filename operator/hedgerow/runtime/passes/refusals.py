@@ -124,6 +124,11 @@ def kind_of(error: KubeError) -> RefusalKind:
     return _KINDS.get(type(error), RefusalKind.UNAVAILABLE)
 
 
+def rule(error: KubeError) -> RefusalRule:
+    """Return the rule for a request that was refused with this error."""
+    return TABLE[kind_of(error)]
+
+
 def record(
     ledger: Ledger,
     step: Write | Deletion,

@@ -89,7 +89,7 @@ async def _refused(current: Pass, write: Write, error: KubeError) -> None:
 
     No condition follows: the status would report itself.
     """
-    if refusals.TABLE[refusals.kind_of(error)].reaction in (Reaction.PUT_OFF, Reaction.END):
+    if refusals.rule(error).reaction in (Reaction.PUT_OFF, Reaction.END):
         raise error
     entry = refusals.record(
         current.state.ledger,

@@ -123,7 +123,7 @@ class Writer:
                     return
             except KubeError as second:
                 error = second
-        rule, ledger = refusals.TABLE[refusals.kind_of(error)], self._state.ledger
+        rule, ledger = refusals.rule(error), self._state.ledger
         is_silent = isinstance(error, UNANSWERED) and rule.reaction is Reaction.PUT_OFF
         if is_silent and isinstance(step, Write) and step.create:
             ledger.unknown.add(step.id)
@@ -134,7 +134,7 @@ class Writer:
                 if await self._reread(step):
                     return
             except (Forbidden, Undecodable) as unread:
-                error, rule = unread, refusals.TABLE[refusals.kind_of(unread)]
+                error, rule = unread, refusals.rule(unread)
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             raise error
         blocked = _blocked(step, error)
